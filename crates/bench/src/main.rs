@@ -1,2 +1,3 @@
-//! Placeholder.
+//! The command line of the bench crate.
+
 fn main() {}

@@ -1,1 +1,1 @@
-//! Placeholder.
+//! Memory policies for training Burn models: decide, compose, apply.
