@@ -174,6 +174,15 @@ pub enum ErrorKind {
     Other,
 }
 
+/// What the hidden verb `__environment` prints as one line of JSON: what a child finds when it opens the device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnvironmentReport {
+    /// The machine, as the policies see it.
+    pub environment: Environment,
+    /// The device and the software.
+    pub device: DeviceInfo,
+}
+
 /// The device and the software a run used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceInfo {
