@@ -1,0 +1,118 @@
+//! The network itself, and how Burn's trainer steps it.
+
+use burn::module::Module;
+use burn::nn::conv::{Conv2d, Conv2dConfig};
+use burn::nn::loss::CrossEntropyLossConfig;
+use burn::nn::pool::{MaxPool2d, MaxPool2dConfig};
+use burn::nn::{BatchNorm, BatchNormConfig, Linear, LinearConfig};
+use burn::tensor::activation::{relu, softmax};
+use burn::tensor::{Device, Int, Tensor};
+use burn::train::{ClassificationOutput, InferenceStep, TrainOutput, TrainStep};
+use mem_policy::phase;
+
+use super::config::{ConvNetConfig, KERNEL, POOL, POOL_STRIDE};
+
+/// Images and their classes.
+#[derive(Debug, Clone)]
+pub struct ClassificationBatch {
+    /// Shape `[batch, channels, height, width]`, float, normalised.
+    pub images: Tensor<4>,
+    /// Shape `[batch]`, class numbers from 0.
+    pub targets: Tensor<1, Int>,
+}
+
+/// A convolution (3x3, no padding, no bias), batch norm, and max-pooling (2x2, stride 1).
+#[derive(Module, Debug)]
+pub struct ConvBlock {
+    conv: Conv2d,
+    norm: BatchNorm,
+    pool: MaxPool2d,
+}
+
+impl ConvBlock {
+    fn new(input: usize, output: usize, device: &Device) -> Self {
+        Self {
+            conv: Conv2dConfig::new([input, output], [KERNEL, KERNEL]).with_bias(false).init(device),
+            norm: BatchNormConfig::new(output).with_epsilon(1e-5).with_momentum(0.1).init(device),
+            pool: MaxPool2dConfig::new([POOL, POOL]).with_strides([POOL_STRIDE, POOL_STRIDE]).init(),
+        }
+    }
+
+    /// `[batch, input, h, w]` to `[batch, output, h - 3, w - 3]`; a ReLU between norm and pooling if `rectified`.
+    fn forward(&self, x: Tensor<4>, rectified: bool) -> Tensor<4> {
+        let x = self.norm.forward(self.conv.forward(x));
+        self.pool.forward(if rectified { relu(x) } else { x })
+    }
+}
+
+/// Convolution blocks, with a ReLU in the first one only, then flatten and two linear layers without biases.
+#[derive(Module, Debug)]
+pub struct ConvNet {
+    blocks: Vec<ConvBlock>,
+    hidden: Linear,
+    output: Linear,
+}
+
+impl ConvNet {
+    pub(super) fn new(config: &ConvNetConfig, flat: usize, device: &Device) -> Self {
+        let inputs = std::iter::once(&config.input[0]).chain(&config.widths);
+        Self {
+            blocks: inputs.zip(&config.widths).map(|(i, o)| ConvBlock::new(*i, *o, device)).collect(),
+            hidden: LinearConfig::new(flat, config.hidden).with_bias(false).init(device),
+            output: LinearConfig::new(config.hidden, config.classes).with_bias(false).init(device),
+        }
+    }
+
+    /// Logits for the loss: `[batch, channels, height, width]` to `[batch, classes]`.
+    #[must_use]
+    pub fn forward(&self, images: Tensor<4>) -> Tensor<2> {
+        let x = (0..self.blocks.len()).fold(images, |x, index| self.forward_block(index, x));
+        self.output.forward(self.hidden.forward(x.flatten(1, 3)))
+    }
+
+    /// The output of block `index`, counted from 0: `[batch, channels, h, w]` to `[batch, width, h - 3, w - 3]`.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such block.
+    #[must_use]
+    pub fn forward_block(&self, index: usize, x: Tensor<4>) -> Tensor<4> {
+        self.blocks[index].forward(x, index == 0)
+    }
+
+    /// Class probabilities for inference: the softmax of [`forward`](Self::forward), shape `[batch, classes]`. For
+    /// batch norm's running statistics, call it on `model.valid()`.
+    #[must_use]
+    pub fn predict(&self, images: Tensor<4>) -> Tensor<2> {
+        softmax(self.forward(images), 1)
+    }
+
+    /// Logits and the mean cross-entropy over the batch.
+    #[must_use]
+    pub fn forward_classification(&self, batch: ClassificationBatch) -> ClassificationOutput {
+        let ClassificationBatch { images, targets } = batch;
+        let logits = self.forward(images);
+        let loss = CrossEntropyLossConfig::new().init(&logits.device()).forward(logits.clone(), targets.clone());
+        ClassificationOutput::new(loss, logits, targets)
+    }
+}
+
+impl TrainStep for ConvNet {
+    type Input = ClassificationBatch;
+    type Output = ClassificationOutput;
+
+    fn step(&self, batch: ClassificationBatch) -> TrainOutput<ClassificationOutput> {
+        let output = self.forward_classification(batch);
+        phase::forward_done();
+        TrainOutput::new(self, output.loss.backward(), output)
+    }
+}
+
+impl InferenceStep for ConvNet {
+    type Input = ClassificationBatch;
+    type Output = ClassificationOutput;
+
+    fn step(&self, batch: ClassificationBatch) -> ClassificationOutput {
+        self.forward_classification(batch)
+    }
+}
