@@ -1,3 +1,25 @@
 //! One measured run, in a child process. Nothing outside this module opens a device.
+//!
+//! | module | |
+//! |---|---|
+//! | [`spec`] | what the parent says and the child answers |
+//! | `device` | choosing and opening a device, and what the policies may know of it |
+//! | `workload` | data, network and optimizer of a run |
+//! | `memory` | the probes of a run and the peaks of their counters |
+//! | `recorder` | times of the steps, and when memory is sampled |
+//! | `train` | the run itself |
 
+mod child;
+mod device;
+mod heap;
+mod memory;
+mod recorder;
+mod silent;
 pub mod spec;
+mod train;
+mod workload;
+
+pub use child::{child_main, environment_main, probe};
+
+#[cfg(test)]
+mod tests;

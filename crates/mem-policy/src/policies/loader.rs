@@ -49,7 +49,7 @@ impl ConfiguredPolicy for Loader {
     )
     .with_params(&[
         ParamSpec::new("workers", "integer (threads)", "2", "0..=256", "threads that decode; 0: the training thread"),
-        ParamSpec::new("prefetch", "integer (batches)", "2", "0..=1024", "batches kept ready ahead of training"),
+        ParamSpec::new("prefetch", "integer (batches)", "2", "1..=1024 with workers, else 0", "batches kept ready ahead of training"),
         ParamSpec::new("staging", "boolean", "true", "", "prepare host memory for the transfer (pinned where possible)"),
     ]);
 
@@ -60,8 +60,12 @@ impl ConfiguredPolicy for Loader {
                 wrong.push((name, format!("{value} is out of range: use at most {most}")));
             }
         }
-        if self.workers == 0 && self.prefetch > 0 {
-            wrong.push(("prefetch", format!("{} needs a worker: set `workers` to at least 1", self.prefetch)));
+        match (self.workers, self.prefetch) {
+            (0, 1..) => {
+                wrong.push(("prefetch", format!("{} needs a worker: set `workers` to at least 1", self.prefetch)));
+            }
+            (1.., 0) => wrong.push(("prefetch", "0 gives the workers nothing to do: use at least 1".to_owned())),
+            _ => {}
         }
         wrong
     }

@@ -1,0 +1,109 @@
+//! Data, network and optimizer of a run.
+
+use std::sync::Arc;
+
+use burn::data::dataloader::DataLoader;
+use burn::optim::momentum::MomentumConfig;
+use burn::optim::{AdamConfig, ModuleOptimizer, SgdConfig};
+use burn::tensor::Device;
+use bytesize::ByteSize;
+use data::{DataConfig, DataError, LabelledDataset, Loader, LoaderConfig, SetId, Split, View};
+use mem_policy::{LoaderPlan, Sampling, SubsetPlan, SubsetSize};
+use models::{ClassificationBatch, ConvNetConfig};
+
+use super::spec::{DataSpec, ModelSpec, Optimizer, TrainSpec};
+
+/// Opens the images of `spec`: at most as many as it and `train` say, then the part that a policy wants.
+pub(super) fn open_data(
+    spec: &DataSpec,
+    train: &TrainSpec,
+    subset: Option<SubsetPlan>,
+    seed: u64,
+) -> Result<Split, DataError> {
+    let mut config = DataConfig::new(spec.set);
+    config.dir = if spec.set == SetId::Synthetic { None } else { spec.dir.clone() };
+    config.size = Some([spec.image_size, spec.image_size]);
+    config.channels = Some(spec.channels);
+    config.seed = seed;
+    config.on_bad_file = spec.on_bad_file;
+    config.cache_bytes = ByteSize(spec.cache_bytes);
+    let mut split = data::open(&config)?;
+    // Steps are counted at the baseline's batch size, so that every arm sees the same images.
+    let of_steps = train.max_steps.map(|steps| steps.saturating_mul(train.batch_size));
+    split.train = first(split.train, [spec.max_train, of_steps]);
+    split.test = first(split.test, [spec.max_test, None]);
+    match subset {
+        None => Ok(split),
+        Some(SubsetPlan { size, sampling }) => {
+            let n = match size {
+                SubsetSize::Samples(n) => n,
+                SubsetSize::Fraction(share) => fraction(split.train.len(), share),
+            };
+            let sampling = match sampling {
+                Sampling::FirstN => data::Sampling::FirstN,
+                Sampling::Random { seed } => data::Sampling::Random { seed },
+                Sampling::Stratified { seed } => data::Sampling::Stratified { seed },
+            };
+            split.subset(n, sampling)
+        }
+    }
+}
+
+fn first(images: Arc<dyn LabelledDataset>, limits: [Option<usize>; 2]) -> Arc<dyn LabelledDataset> {
+    match limits.into_iter().flatten().min() {
+        Some(limit) if limit < images.len() => Arc::new(View::new(images, (0..limit).collect())),
+        _ => images,
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share, from 0 to 1, of a number of images"
+)]
+fn fraction(n: usize, share: f64) -> usize {
+    (n as f64 * share).round() as usize
+}
+
+/// The network before any policy.
+pub(super) fn network(model: &ModelSpec, split: &Split) -> ConvNetConfig {
+    ConvNetConfig {
+        input: [split.shape.channels, split.shape.height, split.shape.width],
+        widths: model.widths.clone(),
+        hidden: model.hidden,
+        classes: split.classes,
+    }
+}
+
+type Batches = Arc<dyn DataLoader<ClassificationBatch>>;
+
+/// The loaders for training, in an order that `seed` decides, and for validation.
+pub(super) fn loaders(
+    split: &Split,
+    plan: LoaderPlan,
+    micro_batch: usize,
+    device: &Device,
+    seed: u64,
+) -> Result<(Batches, Batches), DataError> {
+    let LoaderPlan { workers, prefetch, staging } = plan;
+    let load = |images: &Arc<dyn LabelledDataset>, shuffle| {
+        let config = LoaderConfig { batch_size: micro_batch, workers, prefetch, staging, shuffle, drop_last: false };
+        let loader = Loader::new(Arc::clone(images), config, device, |batch: data::ImageBatch| {
+            ClassificationBatch { images: batch.images, targets: batch.targets }
+        });
+        loader.map(|loader| Arc::new(loader) as Batches)
+    };
+    Ok((load(&split.train, Some(seed))?, load(&split.test, None)?))
+}
+
+/// The optimizer, without state yet.
+pub(super) fn optimizer(choice: Optimizer) -> ModuleOptimizer {
+    match choice {
+        Optimizer::Sgd => SgdConfig::new().init(),
+        Optimizer::Momentum => SgdConfig::new()
+            .with_momentum(Some(MomentumConfig::new().with_momentum(0.9).with_dampening(0.0)))
+            .init(),
+        Optimizer::Adam => AdamConfig::new().init(),
+    }
+}

@@ -1,0 +1,30 @@
+//! Building and starting `bench`.
+
+use std::ffi::OsStr;
+use std::process::{Command, ExitCode};
+
+use anyhow::Result;
+
+use crate::Build;
+use crate::command::{cargo, code};
+
+/// Builds `bench` if needed and runs `verb` in it.
+pub(crate) fn start(build: &Build, verb: &str, arguments: &[String]) -> Result<ExitCode> {
+    code(command(build).arg("--").arg(verb).args(arguments.iter().map(OsStr::new)))
+}
+
+/// `cargo run` of `bench`, with its progress: the first build takes minutes.
+pub(crate) fn command(build: &Build) -> Command {
+    let mut command = cargo(&["run", "--package", "bench", "--bin", "bench"]);
+    if build.release {
+        command.arg("--release");
+    }
+    let mut features = build.features.clone();
+    if cfg!(target_os = "macos") && !features.iter().any(|feature| feature == "metal") {
+        features.push("metal".to_owned());
+    }
+    if !features.is_empty() {
+        command.arg("--features").arg(features.join(","));
+    }
+    command
+}
