@@ -2,9 +2,7 @@
 //!
 //! `cargo run -p mps-probe --example readings`
 
-use mps_probe::{
-    AllocatorProbe, Budget, CountingAllocator, DeviceFacts, ProbeSet, children_peak_resident,
-};
+use mps_probe::{AllocatorProbe, Budget, CountingAllocator, DeviceFacts, ProbeSet, children_peak_resident};
 
 #[global_allocator]
 static HEAP: CountingAllocator = CountingAllocator::new();

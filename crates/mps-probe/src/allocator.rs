@@ -81,12 +81,7 @@ impl Default for CountingAllocator<System> {
 impl<A> CountingAllocator<A> {
     /// Counts in front of another allocator.
     pub const fn around(inner: A) -> Self {
-        Self {
-            inner,
-            in_use: AtomicU64::new(0),
-            peak: AtomicU64::new(0),
-            allocations: AtomicU64::new(0),
-        }
+        Self { inner, in_use: AtomicU64::new(0), peak: AtomicU64::new(0), allocations: AtomicU64::new(0) }
     }
 
     /// The counts now.
@@ -132,9 +127,7 @@ impl<A> CountingAllocator<A> {
 
 impl<A> fmt::Debug for CountingAllocator<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("CountingAllocator")
-            .field(&self.stats())
-            .finish()
+        f.debug_tuple("CountingAllocator").field(&self.stats()).finish()
     }
 }
 
@@ -181,9 +174,7 @@ pub struct AllocatorProbe<A: 'static = System> {
 
 impl<A> fmt::Debug for AllocatorProbe<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AllocatorProbe")
-            .field("heap", self.heap)
-            .finish()
+        f.debug_struct("AllocatorProbe").field("heap", self.heap).finish()
     }
 }
 
@@ -206,10 +197,7 @@ impl<A: Send + Sync> Probe for AllocatorProbe<A> {
             (Counter::HeapPeak, stats.peak_bytes, Quality::HighWater),
         ];
         let read = |(counter, bytes, quality)| match stats.allocations {
-            0 => Measurement::absent(
-                counter,
-                "the counting allocator is not the program's global allocator",
-            ),
+            0 => Measurement::absent(counter, "the counting allocator is not the program's global allocator"),
             _ => Measurement::present(counter, bytes, "CountingAllocator", quality),
         };
         counters.into_iter().map(read).collect()
@@ -225,11 +213,7 @@ mod tests {
     }
 
     fn stats(in_use_bytes: u64, peak_bytes: u64, allocations: u64) -> AllocatorStats {
-        AllocatorStats {
-            in_use_bytes,
-            peak_bytes,
-            allocations,
-        }
+        AllocatorStats { in_use_bytes, peak_bytes, allocations }
     }
 
     #[test]
@@ -300,15 +284,9 @@ mod tests {
             }
         });
         let stats = HEAP.stats();
-        assert_eq!(
-            (stats.in_use_bytes, stats.allocations),
-            (0, THREADS as u64 * 1001)
-        );
+        assert_eq!((stats.in_use_bytes, stats.allocations), (0, THREADS as u64 * 1001));
         let held = THREADS as u64 * (1 << 16);
-        assert!(
-            (held..=held + THREADS as u64 * 64).contains(&stats.peak_bytes),
-            "{stats:?}"
-        );
+        assert!((held..=held + THREADS as u64 * 64).contains(&stats.peak_bytes), "{stats:?}");
     }
 
     #[test]

@@ -53,10 +53,7 @@ impl Budget {
     /// [`BudgetError::Zero`] if the limit is zero bytes.
     pub fn new(limit: Reading, used: Reading) -> Result<Self, BudgetError> {
         if limit.bytes == 0 {
-            return Err(BudgetError::Zero {
-                counter: limit.counter,
-                from: limit.source.into_owned(),
-            });
+            return Err(BudgetError::Zero { counter: limit.counter, from: limit.source.into_owned() });
         }
         Ok(Self { limit, used })
     }
@@ -80,11 +77,7 @@ impl Budget {
     /// [`BudgetError::Unknown`] if either is absent, [`BudgetError::Zero`] for a budget of zero bytes.
     pub fn of_device(snapshot: &Snapshot) -> Result<Self, BudgetError> {
         let limit = first(snapshot, "budget", &[Counter::DeviceBudget])?;
-        let used = first(
-            snapshot,
-            "use",
-            &[Counter::DeviceInUse, Counter::PoolReserved],
-        )?;
+        let used = first(snapshot, "use", &[Counter::DeviceInUse, Counter::PoolReserved])?;
         Self::new(limit, used)
     }
 
@@ -104,21 +97,13 @@ impl Budget {
             (Ok(total), Ok(group)) if group.bytes < total.bytes => group,
             (Ok(total), _) => total,
             (Err(_), Ok(group)) => group,
-            (Err(_), Err(_)) => first(
-                snapshot,
-                "budget",
-                &[Counter::SystemTotal, Counter::CgroupLimit],
-            )?,
+            (Err(_), Err(_)) => first(snapshot, "budget", &[Counter::SystemTotal, Counter::CgroupLimit])?,
         };
         let shared = match limit.counter {
             Counter::CgroupLimit => Counter::CgroupInUse,
             _ => Counter::SystemInUse,
         };
-        let used = first(
-            snapshot,
-            "use",
-            &[shared, Counter::ProcessFootprint, Counter::ProcessResident],
-        )?;
+        let used = first(snapshot, "use", &[shared, Counter::ProcessFootprint, Counter::ProcessResident])?;
         Self::new(limit, used)
     }
 
@@ -144,11 +129,7 @@ impl Budget {
 }
 
 /// The first of `counters` that has a value.
-fn first(
-    snapshot: &Snapshot,
-    what: &'static str,
-    counters: &[Counter],
-) -> Result<Reading, BudgetError> {
+fn first(snapshot: &Snapshot, what: &'static str, counters: &[Counter]) -> Result<Reading, BudgetError> {
     let mut reasons = Vec::new();
     for &counter in counters {
         match snapshot.get(counter) {
@@ -171,52 +152,31 @@ mod tests {
             .iter()
             .map(|&(counter, bytes)| Measurement::present(counter, bytes, "script", Quality::Exact))
             .collect();
-        ProbeSet::new()
-            .with(FakeProbe::new("fake").then(script))
-            .read()
+        ProbeSet::new().with(FakeProbe::new("fake").then(script)).read()
     }
 
     /// Which counters are chosen, and the share they give.
     fn check(readings: &[(Counter, u64)], limit: Counter, used: Counter, share: f64) {
         let budget = Budget::of(&snapshot(readings)).unwrap();
-        assert_eq!(
-            (budget.limit.counter, budget.used.counter),
-            (limit, used),
-            "{readings:?}"
-        );
+        assert_eq!((budget.limit.counter, budget.used.counter), (limit, used), "{readings:?}");
         assert!((budget.usage_share() - share).abs() < 1e-12, "{budget:?}");
     }
 
     #[test]
     fn the_budget_comes_from_the_device_before_the_host_and_from_the_tighter_host_limit() {
         use Counter::{
-            CgroupInUse, CgroupLimit, DeviceBudget, DeviceInUse, PoolReserved, ProcessResident,
-            SystemInUse, SystemTotal,
+            CgroupInUse, CgroupLimit, DeviceBudget, DeviceInUse, PoolReserved, ProcessResident, SystemInUse,
+            SystemTotal,
         };
         let host = [(SystemTotal, 16 * GIB), (SystemInUse, 4 * GIB)];
         check(&host, SystemTotal, SystemInUse, 0.25);
-        let device = [
-            host[0],
-            host[1],
-            (DeviceBudget, 8 * GIB),
-            (DeviceInUse, 4 * GIB),
-        ];
+        let device = [host[0], host[1], (DeviceBudget, 8 * GIB), (DeviceInUse, 4 * GIB)];
         check(&device, DeviceBudget, DeviceInUse, 0.5);
-        let no_device_use = [
-            host[0],
-            host[1],
-            (DeviceBudget, 8 * GIB),
-            (PoolReserved, 2 * GIB),
-        ];
+        let no_device_use = [host[0], host[1], (DeviceBudget, 8 * GIB), (PoolReserved, 2 * GIB)];
         check(&no_device_use, DeviceBudget, PoolReserved, 0.25);
         let container = [host[0], host[1], (CgroupLimit, 2 * GIB), (CgroupInUse, GIB)];
         check(&container, CgroupLimit, CgroupInUse, 0.5);
-        let loose_container = [
-            host[0],
-            host[1],
-            (CgroupLimit, 64 * GIB),
-            (CgroupInUse, GIB),
-        ];
+        let loose_container = [host[0], host[1], (CgroupLimit, 64 * GIB), (CgroupInUse, GIB)];
         check(&loose_container, SystemTotal, SystemInUse, 0.25);
         let only_process = [(SystemTotal, 16 * GIB), (ProcessResident, GIB)];
         check(&only_process, SystemTotal, ProcessResident, 0.0625);
@@ -226,40 +186,16 @@ mod tests {
 
     #[test]
     fn an_exceeded_budget_has_a_share_above_one_and_nothing_free() {
-        let budget = Budget::of(&snapshot(&[
-            (Counter::DeviceBudget, 100),
-            (Counter::DeviceInUse, 130),
-        ]))
-        .unwrap();
+        let budget = Budget::of(&snapshot(&[(Counter::DeviceBudget, 100), (Counter::DeviceInUse, 130)])).unwrap();
         assert!(budget.usage_share() > 1.29);
-        assert_eq!(
-            (
-                budget.free_bytes(),
-                budget.bytes_at(0.5),
-                budget.bytes_at(-1.0)
-            ),
-            (0, 50, 0)
-        );
+        assert_eq!((budget.free_bytes(), budget.bytes_at(0.5), budget.bytes_at(-1.0)), (0, 50, 0));
     }
 
     #[test]
     fn a_missing_or_zero_limit_is_an_error_that_names_the_counter() {
         let error = Budget::of(&snapshot(&[])).unwrap_err().to_string();
-        assert!(
-            error.contains("system_total") && error.contains("cgroup_limit"),
-            "{error}"
-        );
-        let zero = Budget::of_device(&snapshot(&[
-            (Counter::DeviceBudget, 0),
-            (Counter::DeviceInUse, 0),
-        ]))
-        .unwrap_err();
-        assert_eq!(
-            zero,
-            BudgetError::Zero {
-                counter: Counter::DeviceBudget,
-                from: "script".into()
-            }
-        );
+        assert!(error.contains("system_total") && error.contains("cgroup_limit"), "{error}");
+        let zero = Budget::of_device(&snapshot(&[(Counter::DeviceBudget, 0), (Counter::DeviceInUse, 0)])).unwrap_err();
+        assert_eq!(zero, BudgetError::Zero { counter: Counter::DeviceBudget, from: "script".into() });
     }
 }

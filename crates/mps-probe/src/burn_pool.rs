@@ -80,9 +80,7 @@ impl BurnPoolProbe {
 
     /// Live allocations in the pools; `None` on a backend that does not report them. Perturbs as a read does.
     pub fn live_allocations(&self) -> Option<u64> {
-        self.device
-            .memory_pool_usage()
-            .map(|usage| usage.number_allocs)
+        self.device.memory_pool_usage().map(|usage| usage.number_allocs)
     }
 }
 
@@ -92,47 +90,20 @@ impl Probe for BurnPoolProbe {
     }
 
     fn read(&self) -> Vec<Measurement> {
-        let absent = |counter| {
-            Measurement::absent(
-                counter,
-                "the backend of this device does not report its pools",
-            )
-        };
+        let absent = |counter| Measurement::absent(counter, "the backend of this device does not report its pools");
         let usage = match self.device.memory_pool_usage() {
             Some(usage) => [
-                (
-                    Counter::PoolInUse,
-                    usage.bytes_in_use,
-                    "memory_pool_usage bytes_in_use",
-                ),
-                (
-                    Counter::PoolPadding,
-                    usage.bytes_padding,
-                    "memory_pool_usage bytes_padding",
-                ),
-                (
-                    Counter::PoolReserved,
-                    usage.bytes_reserved,
-                    "memory_pool_usage bytes_reserved",
-                ),
+                (Counter::PoolInUse, usage.bytes_in_use, "memory_pool_usage bytes_in_use"),
+                (Counter::PoolPadding, usage.bytes_padding, "memory_pool_usage bytes_padding"),
+                (Counter::PoolReserved, usage.bytes_reserved, "memory_pool_usage bytes_reserved"),
             ]
-            .map(|(counter, bytes, source)| {
-                Measurement::present(counter, bytes, source, Quality::Exact)
-            }),
-            None => [
-                Counter::PoolInUse,
-                Counter::PoolPadding,
-                Counter::PoolReserved,
-            ]
-            .map(absent),
+            .map(|(counter, bytes, source)| Measurement::present(counter, bytes, source, Quality::Exact)),
+            None => [Counter::PoolInUse, Counter::PoolPadding, Counter::PoolReserved].map(absent),
         };
         let pages = match self.pages() {
             Some(pools) => {
                 let sum = |count: fn(&PoolPages) -> u64| {
-                    pools
-                        .iter()
-                        .map(|pool| pool.page_size_bytes.saturating_mul(count(pool)))
-                        .sum::<u64>()
+                    pools.iter().map(|pool| pool.page_size_bytes.saturating_mul(count(pool))).sum::<u64>()
                 };
                 [
                     Measurement::present(

@@ -166,9 +166,6 @@ mod tests {
     fn ids_and_labels_are_distinct() {
         let ids: BTreeSet<_> = Counter::ALL.iter().map(|c| c.id()).collect();
         let labels: BTreeSet<_> = Counter::ALL.iter().map(|c| c.label()).collect();
-        assert_eq!(
-            (ids.len(), labels.len()),
-            (Counter::ALL.len(), Counter::ALL.len())
-        );
+        assert_eq!((ids.len(), labels.len()), (Counter::ALL.len(), Counter::ALL.len()));
     }
 }

@@ -81,13 +81,8 @@ impl DeviceFacts {
     ///
     /// The name is the processor's brand, or its architecture where the system does not tell the brand.
     pub fn cpu(backend: impl Into<String>) -> Self {
-        let system =
-            System::new_with_specifics(RefreshKind::nothing().with_cpu(CpuRefreshKind::nothing()));
-        let brand = system
-            .cpus()
-            .first()
-            .map(|cpu| cpu.brand().trim())
-            .filter(|brand| !brand.is_empty());
+        let system = System::new_with_specifics(RefreshKind::nothing().with_cpu(CpuRefreshKind::nothing()));
+        let brand = system.cpus().first().map(|cpu| cpu.brand().trim()).filter(|brand| !brand.is_empty());
         Self {
             name: brand.unwrap_or(std::env::consts::ARCH).to_owned(),
             vendor: None,
@@ -110,10 +105,7 @@ mod tests {
         let facts = DeviceFacts::cpu("flex");
         assert!(!facts.name.is_empty());
         let json = serde_json::to_value(&facts).unwrap();
-        assert_eq!(
-            (&json["device_type"], &json["backend"]),
-            (&"cpu".into(), &"flex".into())
-        );
+        assert_eq!((&json["device_type"], &json["backend"]), (&"cpu".into(), &"flex".into()));
         assert_eq!(serde_json::from_value::<DeviceFacts>(json).unwrap(), facts);
     }
 }

@@ -26,11 +26,7 @@ pub struct FakeProbe {
 impl FakeProbe {
     /// A probe called `id` that reads nothing.
     pub fn new(id: &'static str) -> Self {
-        Self {
-            id,
-            script: Vec::new(),
-            reads: Mutex::new(0),
-        }
+        Self { id, script: Vec::new(), reads: Mutex::new(0) }
     }
 
     /// The probe with one more answer at the end of its script.
@@ -53,12 +49,7 @@ impl Probe for FakeProbe {
 
     fn read(&self) -> Vec<Measurement> {
         let mut reads = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
-        let answer = self
-            .script
-            .get(*reads)
-            .or(self.script.last())
-            .cloned()
-            .unwrap_or_default();
+        let answer = self.script.get(*reads).or(self.script.last()).cloned().unwrap_or_default();
         *reads += 1;
         answer
     }

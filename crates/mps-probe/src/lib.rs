@@ -42,15 +42,7 @@
 //! tells a parent what its children used at most, also if they were killed.
 //!
 //! [`DeviceFacts`] says which device the figures belong to.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        reason = "tests"
-    )
-)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests"))]
 
 mod allocator;
 mod budget;

@@ -27,23 +27,11 @@ pub struct Row {
 
 impl Row {
     /// The headings that belong to [`cells`](Self::cells).
-    pub const HEADINGS: [&'static str; 5] = [
-        "probe",
-        "counter",
-        "value",
-        "quality",
-        "source, or why absent",
-    ];
+    pub const HEADINGS: [&'static str; 5] = ["probe", "counter", "value", "quality", "source, or why absent"];
 
     /// The row's cells in the order of [`HEADINGS`](Self::HEADINGS).
     pub fn cells(&self) -> [&str; 5] {
-        [
-            &self.probe,
-            self.counter,
-            &self.value,
-            self.quality,
-            &self.note,
-        ]
+        [&self.probe, self.counter, &self.value, self.quality, &self.note]
     }
 }
 
@@ -51,21 +39,12 @@ impl From<&Measured> for Row {
     fn from(measured: &Measured) -> Self {
         let counter = measured.measurement.counter();
         let (value, quality, note) = match &measured.measurement {
-            Measurement::Present(reading) => (
-                ByteSize::b(reading.bytes).to_string(),
-                reading.quality.label(),
-                reading.source.to_string(),
-            ),
+            Measurement::Present(reading) => {
+                (ByteSize::b(reading.bytes).to_string(), reading.quality.label(), reading.source.to_string())
+            }
             Measurement::Absent(absent) => ("-".to_owned(), "absent", absent.why.to_string()),
         };
-        Self {
-            probe: measured.probe.to_string(),
-            counter: counter.id(),
-            label: counter.label(),
-            value,
-            quality,
-            note,
-        }
+        Self { probe: measured.probe.to_string(), counter: counter.id(), label: counter.label(), value, quality, note }
     }
 }
 
@@ -89,22 +68,11 @@ pub struct Table {
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines: Vec<[&str; 5]> = std::iter::once(Row::HEADINGS)
-            .chain(self.rows.iter().map(Row::cells))
-            .collect();
-        let width = |column: usize| {
-            lines
-                .iter()
-                .map(|line| line[column].chars().count())
-                .max()
-                .unwrap_or(0)
-        };
+        let lines: Vec<[&str; 5]> = std::iter::once(Row::HEADINGS).chain(self.rows.iter().map(Row::cells)).collect();
+        let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
         let [probe, counter, value, quality] = [width(0), width(1), width(2), width(3)];
         for [p, c, v, q, note] in lines {
-            writeln!(
-                f,
-                "{p:<probe$}  {c:<counter$}  {v:>value$}  {q:<quality$}  {note}"
-            )?;
+            writeln!(f, "{p:<probe$}  {c:<counter$}  {v:>value$}  {q:<quality$}  {note}")?;
         }
         Ok(())
     }

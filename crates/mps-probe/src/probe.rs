@@ -58,9 +58,7 @@ impl ProbeSet {
     /// The probes that every machine has: [`ProcessProbe`](crate::ProcessProbe) and
     /// [`SystemProbe`](crate::SystemProbe).
     pub fn host() -> Self {
-        Self::new()
-            .with(crate::ProcessProbe)
-            .with(crate::SystemProbe)
+        Self::new().with(crate::ProcessProbe).with(crate::SystemProbe)
     }
 
     /// The set with one more probe.
@@ -101,18 +99,13 @@ mod tests {
 
     #[test]
     fn a_set_reads_its_probes_in_order_and_names_them() {
-        let reading =
-            |bytes| Measurement::present(Counter::PoolInUse, bytes, "script", Quality::Exact);
+        let reading = |bytes| Measurement::present(Counter::PoolInUse, bytes, "script", Quality::Exact);
         let set = ProbeSet::new()
             .with(FakeProbe::new("first").then([reading(1)]))
             .with(FakeProbe::new("second").then([reading(2)]));
         assert_eq!(set.ids().collect::<Vec<_>>(), ["first", "second"]);
         let snapshot = set.read();
-        let seen: Vec<_> = snapshot
-            .measurements
-            .iter()
-            .map(|m| (m.probe.as_ref(), m.measurement.bytes()))
-            .collect();
+        let seen: Vec<_> = snapshot.measurements.iter().map(|m| (m.probe.as_ref(), m.measurement.bytes())).collect();
         assert_eq!(seen, [("first", Some(1)), ("second", Some(2))]);
     }
 }

@@ -65,31 +65,14 @@ pub struct Reading {
 
 impl Reading {
     /// A reading of `bytes` bytes.
-    pub fn new(
-        counter: Counter,
-        bytes: u64,
-        source: impl Into<Cow<'static, str>>,
-        quality: Quality,
-    ) -> Self {
-        Self {
-            counter,
-            bytes,
-            source: source.into(),
-            quality,
-        }
+    pub fn new(counter: Counter, bytes: u64, source: impl Into<Cow<'static, str>>, quality: Quality) -> Self {
+        Self { counter, bytes, source: source.into(), quality }
     }
 }
 
 impl fmt::Display for Reading {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} = {} ({}, {})",
-            self.counter,
-            ByteSize::b(self.bytes),
-            self.quality,
-            self.source
-        )
+        write!(f, "{} = {} ({}, {})", self.counter, ByteSize::b(self.bytes), self.quality, self.source)
     }
 }
 
@@ -106,10 +89,7 @@ pub struct Absent {
 impl Absent {
     /// No value for `counter`, because of `why`.
     pub fn new(counter: Counter, why: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            counter,
-            why: why.into(),
-        }
+        Self { counter, why: why.into() }
     }
 }
 
@@ -133,12 +113,7 @@ pub enum Measurement {
 
 impl Measurement {
     /// A value: see [`Reading::new`].
-    pub fn present(
-        counter: Counter,
-        bytes: u64,
-        source: impl Into<Cow<'static, str>>,
-        quality: Quality,
-    ) -> Self {
+    pub fn present(counter: Counter, bytes: u64, source: impl Into<Cow<'static, str>>, quality: Quality) -> Self {
         Self::Present(Reading::new(counter, bytes, source, quality))
     }
 
@@ -210,16 +185,9 @@ mod tests {
     #[test]
     fn a_reading_keeps_integer_bytes_in_json_and_shows_units_to_people() {
         let bytes = 3 * 1024 * 1024 * 1024 / 2;
-        let present = Measurement::present(
-            Counter::DeviceInUse,
-            bytes,
-            "MTLDevice.currentAllocatedSize",
-            Quality::Exact,
-        );
-        assert_eq!(
-            present.to_string(),
-            "device_in_use = 1.5 GiB (exact, MTLDevice.currentAllocatedSize)"
-        );
+        let present =
+            Measurement::present(Counter::DeviceInUse, bytes, "MTLDevice.currentAllocatedSize", Quality::Exact);
+        assert_eq!(present.to_string(), "device_in_use = 1.5 GiB (exact, MTLDevice.currentAllocatedSize)");
         insta::assert_json_snapshot!(present, @r#"
         {
           "state": "present",
@@ -233,13 +201,9 @@ mod tests {
 
     #[test]
     fn an_absent_reading_has_a_reason_and_no_number() {
-        let absent =
-            Measurement::absent(Counter::DeviceBudget, "the driver does not report a budget");
+        let absent = Measurement::absent(Counter::DeviceBudget, "the driver does not report a budget");
         assert_eq!(absent.bytes(), None);
-        assert_eq!(
-            absent.to_string(),
-            "device_budget is absent: the driver does not report a budget"
-        );
+        assert_eq!(absent.to_string(), "device_budget is absent: the driver does not report a budget");
         let json = serde_json::to_value(&absent).unwrap();
         assert_eq!(json["state"], "absent");
         assert!(json.get("bytes").is_none());
@@ -248,18 +212,10 @@ mod tests {
     #[test]
     fn measurements_survive_json() {
         let all = [
-            Measurement::present(
-                Counter::HeapPeak,
-                u64::MAX,
-                "CountingAllocator",
-                Quality::HighWater,
-            ),
+            Measurement::present(Counter::HeapPeak, u64::MAX, "CountingAllocator", Quality::HighWater),
             Measurement::absent(Counter::PoolInUse, "no pools"),
         ];
         let json = serde_json::to_string(&all).unwrap();
-        assert_eq!(
-            serde_json::from_str::<[Measurement; 2]>(&json).unwrap(),
-            all
-        );
+        assert_eq!(serde_json::from_str::<[Measurement; 2]>(&json).unwrap(), all);
     }
 }

@@ -37,19 +37,12 @@ impl Snapshot {
     pub(crate) fn starting_at(now: Instant) -> Self {
         static EPOCH: OnceLock<Instant> = OnceLock::new();
         let epoch = *EPOCH.get_or_init(|| now);
-        Self {
-            at_ns: nanos(now.saturating_duration_since(epoch)),
-            took_ns: 0,
-            measurements: Vec::new(),
-        }
+        Self { at_ns: nanos(now.saturating_duration_since(epoch)), took_ns: 0, measurements: Vec::new() }
     }
 
     pub(crate) fn extend(&mut self, probe: &'static str, measurements: Vec<Measurement>) {
         self.measurements
-            .extend(measurements.into_iter().map(|measurement| Measured {
-                probe: probe.into(),
-                measurement,
-            }));
+            .extend(measurements.into_iter().map(|measurement| Measured { probe: probe.into(), measurement }));
     }
 
     pub(crate) fn finish(&mut self, took: Duration) {
@@ -59,12 +52,7 @@ impl Snapshot {
     /// What is known about `counter`: the first value if any probe has one, else the first reason, else that no probe
     /// reads it.
     pub fn get(&self, counter: Counter) -> Measurement {
-        let of_counter = || {
-            self.measurements
-                .iter()
-                .map(|m| &m.measurement)
-                .filter(|m| m.counter() == counter)
-        };
+        let of_counter = || self.measurements.iter().map(|m| &m.measurement).filter(|m| m.counter() == counter);
         of_counter()
             .find(|m| m.reading().is_some())
             .or_else(|| of_counter().next())
@@ -88,19 +76,15 @@ impl Snapshot {
 
     /// The readings that are present.
     pub fn readings(&self) -> impl Iterator<Item = &Reading> + '_ {
-        self.measurements
-            .iter()
-            .filter_map(|m| m.measurement.reading())
+        self.measurements.iter().filter_map(|m| m.measurement.reading())
     }
 
     /// The counters that could not be read.
     pub fn absent(&self) -> impl Iterator<Item = &Absent> + '_ {
-        self.measurements
-            .iter()
-            .filter_map(|m| match &m.measurement {
-                Measurement::Absent(absent) => Some(absent),
-                Measurement::Present(_) => None,
-            })
+        self.measurements.iter().filter_map(|m| match &m.measurement {
+            Measurement::Absent(absent) => Some(absent),
+            Measurement::Present(_) => None,
+        })
     }
 }
 
@@ -180,13 +164,8 @@ impl SampledPeaks {
 
     /// Every counter that was seen, present or not, in the order of [`Counter::ALL`].
     pub fn all(&self) -> impl Iterator<Item = Measurement> + '_ {
-        let seen = |counter: &Counter| {
-            self.peaks.contains_key(counter) || self.absent.contains_key(counter)
-        };
-        Counter::ALL
-            .into_iter()
-            .filter(seen)
-            .map(|counter| self.peak(counter))
+        let seen = |counter: &Counter| self.peaks.contains_key(counter) || self.absent.contains_key(counter);
+        Counter::ALL.into_iter().filter(seen).map(|counter| self.peak(counter))
     }
 }
 
@@ -207,19 +186,13 @@ mod tests {
     fn snapshots_of_a_process_are_ordered_in_time() {
         let set = ProbeSet::new().with(FakeProbe::new("fake").then([in_use(1)]));
         let (first, second) = (set.read(), set.read());
-        assert!(
-            first.at_ns + first.took_ns <= second.at_ns,
-            "{first:?} {second:?}"
-        );
+        assert!(first.at_ns + first.took_ns <= second.at_ns, "{first:?} {second:?}");
     }
 
     #[test]
     fn a_value_is_preferred_to_an_earlier_absence() {
         let set = ProbeSet::new()
-            .with(
-                FakeProbe::new("without")
-                    .then([Measurement::absent(Counter::PoolInUse, "no pools")]),
-            )
+            .with(FakeProbe::new("without").then([Measurement::absent(Counter::PoolInUse, "no pools")]))
             .with(FakeProbe::new("with").then([in_use(7)]));
         assert_eq!(set.read().bytes(Counter::PoolInUse), Some(7));
     }
@@ -227,33 +200,25 @@ mod tests {
     #[test]
     fn a_counter_nobody_reads_is_absent_with_a_reason() {
         let snapshot = ProbeSet::new().read();
-        let Measurement::Absent(absent) = snapshot.get(Counter::HeapPeak) else {
-            panic!("{snapshot:?}")
-        };
+        let Measurement::Absent(absent) = snapshot.get(Counter::HeapPeak) else { panic!("{snapshot:?}") };
         assert_eq!(absent.why, "no probe of this set reads it");
     }
 
     #[test]
     fn a_snapshot_survives_json_with_flat_rows() {
-        let set = ProbeSet::new().with(FakeProbe::new("fake").then([
-            in_use(5),
-            Measurement::absent(Counter::HeapPeak, "not installed"),
-        ]));
+        let set = ProbeSet::new()
+            .with(FakeProbe::new("fake").then([in_use(5), Measurement::absent(Counter::HeapPeak, "not installed")]));
         let snapshot = set.read();
         let json = serde_json::to_value(&snapshot).unwrap();
         assert_eq!(json["measurements"][0]["probe"], "fake");
         assert_eq!(json["measurements"][0]["bytes"], 5);
         assert_eq!(serde_json::from_value::<Snapshot>(json).unwrap(), snapshot);
-        assert_eq!(
-            serde_json::to_string(&snapshot.bytes_by_counter()).unwrap(),
-            r#"{"pool_in_use":5}"#
-        );
+        assert_eq!(serde_json::to_string(&snapshot.bytes_by_counter()).unwrap(), r#"{"pool_in_use":5}"#);
     }
 
     #[test]
     fn a_sampled_peak_says_so_and_a_high_water_mark_stays_one() {
-        let mark =
-            |bytes| Measurement::present(Counter::HeapPeak, bytes, "script", Quality::HighWater);
+        let mark = |bytes| Measurement::present(Counter::HeapPeak, bytes, "script", Quality::HighWater);
         let set = ProbeSet::new().with(
             FakeProbe::new("fake")
                 .then([in_use(10), mark(50)])
@@ -264,16 +229,11 @@ mod tests {
         for _ in 0..3 {
             peaks.observe(&set.read());
         }
-        let summary: Vec<_> = peaks
-            .all()
-            .filter_map(|m| m.reading().map(|r| (r.counter, r.bytes, r.quality)))
-            .collect();
+        let summary: Vec<_> =
+            peaks.all().filter_map(|m| m.reading().map(|r| (r.counter, r.bytes, r.quality))).collect();
         assert_eq!(
             summary,
-            [
-                (Counter::HeapPeak, 60, Quality::HighWater),
-                (Counter::PoolInUse, 30, Quality::SampledPeak)
-            ]
+            [(Counter::HeapPeak, 60, Quality::HighWater), (Counter::PoolInUse, 30, Quality::SampledPeak)]
         );
         assert_eq!(peaks.peak(Counter::DeviceInUse).bytes(), None);
     }

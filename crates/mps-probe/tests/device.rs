@@ -14,10 +14,7 @@ const BLOCK: u64 = 64 << 20;
 fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     loop {
-        if let Poll::Ready(output) = future
-            .as_mut()
-            .poll(&mut Context::from_waker(Waker::noop()))
-        {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             return output;
         }
         std::thread::yield_now();
@@ -29,20 +26,15 @@ fn open(test: &str) -> Option<(wgpu::Adapter, wgpu::Device)> {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
     descriptor.backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12;
     let instance = wgpu::Instance::new(descriptor);
-    let adapter = match block_on(instance.request_adapter(&wgpu::RequestAdapterOptions::default()))
-    {
+    let adapter = match block_on(instance.request_adapter(&wgpu::RequestAdapterOptions::default())) {
         Ok(adapter) => adapter,
         Err(error) => {
-            assert!(
-                std::env::var_os("MPS_PROBE_REQUIRE_DEVICE").is_none(),
-                "a device is required: {error}"
-            );
+            assert!(std::env::var_os("MPS_PROBE_REQUIRE_DEVICE").is_none(), "a device is required: {error}");
             eprintln!("skipped: {test}: no adapter: {error}");
             return None;
         }
     };
-    let (device, _queue) =
-        block_on(adapter.request_device(&wgpu::DeviceDescriptor::default())).unwrap();
+    let (device, _queue) = block_on(adapter.request_device(&wgpu::DeviceDescriptor::default())).unwrap();
     Some((adapter, device))
 }
 
@@ -54,12 +46,7 @@ fn block(device: &wgpu::Device) -> wgpu::Buffer {
         usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST,
         mapped_at_creation: true,
     });
-    buffer
-        .slice(..)
-        .get_mapped_range_mut()
-        .unwrap()
-        .slice(..)
-        .fill(1);
+    buffer.slice(..).get_mapped_range_mut().unwrap().slice(..).fill(1);
     buffer.unmap();
     buffer
 }
@@ -90,38 +77,21 @@ fn a_buffer_shows_in_every_counter_that_is_present() {
     let during = probes.read();
     drop(buffer);
     device.poll(wgpu::PollType::wait_indefinitely()).unwrap();
-    eprintln!(
-        "before\n{}during\n{}after\n{}",
-        before.table(),
-        during.table(),
-        probes.read().table()
-    );
+    eprintln!("before\n{}during\n{}after\n{}", before.table(), during.table(), probes.read().table());
     // A software driver's device is the machine: its use moves with all that runs there.
-    let whole_machine =
-        DeviceFacts::of(&adapter, &device).device_type == mps_probe::DeviceType::Cpu;
+    let whole_machine = DeviceFacts::of(&adapter, &device).device_type == mps_probe::DeviceType::Cpu;
     let mut seen = 0;
-    for counter in [
-        Counter::DeviceInUse,
-        Counter::WgpuInUse,
-        Counter::WgpuReserved,
-    ] {
+    for counter in [Counter::DeviceInUse, Counter::WgpuInUse, Counter::WgpuReserved] {
         match (before.get(counter), during.get(counter)) {
-            (Measurement::Present(_), Measurement::Present(_))
-                if whole_machine && counter == Counter::DeviceInUse =>
-            {
-                eprintln!(
-                    "known bad: {counter}: a software driver reports the whole machine's memory"
-                );
+            (Measurement::Present(_), Measurement::Present(_)) if whole_machine && counter == Counter::DeviceInUse => {
+                eprintln!("known bad: {counter}: a software driver reports the whole machine's memory");
             }
             (Measurement::Present(before), Measurement::Present(during)) => {
                 assert!(during.bytes >= before.bytes + BLOCK, "{before} {during}");
                 seen += 1;
             }
             (before, during) => {
-                assert_eq!(
-                    before, during,
-                    "a counter is absent for a reason that stays"
-                );
+                assert_eq!(before, during, "a counter is absent for a reason that stays");
                 eprintln!("skipped: {before}");
             }
         }
@@ -134,9 +104,7 @@ fn the_budget_of_a_device_is_positive_and_covers_what_is_used() {
     let Some((adapter, device)) = open("budget") else {
         return;
     };
-    let snapshot = ProbeSet::new()
-        .with(WgpuProbe::new(&adapter, &device))
-        .read();
+    let snapshot = ProbeSet::new().with(WgpuProbe::new(&adapter, &device)).read();
     match snapshot.get(Counter::DeviceBudget) {
         Measurement::Present(budget) => {
             assert!(budget.bytes > BLOCK, "{budget}");

@@ -20,16 +20,10 @@ fn the_installed_allocator_sees_a_block_come_and_go_and_keeps_its_peak() {
     drop(block);
     let after = heap(Counter::HeapInUse);
     let slack = 64 << 10;
-    assert!(
-        (BLOCK..BLOCK + slack).contains(&(during - before)),
-        "{before} {during}"
-    );
+    assert!((BLOCK..BLOCK + slack).contains(&(during - before)), "{before} {during}");
     assert!(after.abs_diff(before) < slack, "{before} {after}");
     let peak = heap(Counter::HeapPeak);
-    assert!(
-        (before + BLOCK..before + BLOCK + slack).contains(&peak),
-        "{before} {peak}"
-    );
+    assert!((before + BLOCK..before + BLOCK + slack).contains(&peak), "{before} {peak}");
     HEAP.reset_peak();
     assert!(heap(Counter::HeapPeak) < before + slack);
 }

@@ -23,10 +23,7 @@ pub(super) fn read(device: &wgpu::Device) -> Result<[Measurement; 2], &'static s
             Quality::Exact,
         ),
         match device.recommendedMaxWorkingSetSize() {
-            0 => Measurement::absent(
-                Counter::DeviceBudget,
-                "MTLDevice.recommendedMaxWorkingSetSize is not set",
-            ),
+            0 => Measurement::absent(Counter::DeviceBudget, "MTLDevice.recommendedMaxWorkingSetSize is not set"),
             bytes => Measurement::present(
                 Counter::DeviceBudget,
                 bytes,

@@ -3,12 +3,7 @@
 mod facts;
 #[cfg(target_os = "macos")]
 mod metal;
-#[cfg(any(
-    windows,
-    target_os = "linux",
-    target_os = "android",
-    target_os = "freebsd"
-))]
+#[cfg(any(windows, target_os = "linux", target_os = "android", target_os = "freebsd"))]
 mod vulkan;
 
 use crate::{Counter, Measurement, Probe, Quality};
@@ -68,12 +63,7 @@ pub struct WgpuProbe {
 enum Access {
     #[cfg(target_os = "macos")]
     Metal,
-    #[cfg(any(
-        windows,
-        target_os = "linux",
-        target_os = "android",
-        target_os = "freebsd"
-    ))]
+    #[cfg(any(windows, target_os = "linux", target_os = "android", target_os = "freebsd"))]
     VulkanMemoryBudget,
     None {
         why: String,
@@ -85,28 +75,14 @@ impl Access {
         let why = match adapter.get_info().backend {
             #[cfg(target_os = "macos")]
             wgpu::Backend::Metal => return Self::Metal,
-            #[cfg(any(
-                windows,
-                target_os = "linux",
-                target_os = "android",
-                target_os = "freebsd"
-            ))]
+            #[cfg(any(windows, target_os = "linux", target_os = "android", target_os = "freebsd"))]
             wgpu::Backend::Vulkan => match vulkan::supports_memory_budget(adapter) {
                 Ok(()) => return Self::VulkanMemoryBudget,
                 Err(why) => why,
             },
-            #[cfg(not(any(
-                windows,
-                target_os = "linux",
-                target_os = "android",
-                target_os = "freebsd"
-            )))]
-            wgpu::Backend::Vulkan => {
-                "Vulkan is not read on this system; open the device through Metal".into()
-            }
-            wgpu::Backend::Dx12 => {
-                "DXGI's QueryVideoMemoryInfo is not read; open the device through Vulkan".into()
-            }
+            #[cfg(not(any(windows, target_os = "linux", target_os = "android", target_os = "freebsd")))]
+            wgpu::Backend::Vulkan => "Vulkan is not read on this system; open the device through Metal".into(),
+            wgpu::Backend::Dx12 => "DXGI's QueryVideoMemoryInfo is not read; open the device through Vulkan".into(),
             other => format!("the {other} backend has no query for device memory"),
         };
         Self::None { why }
@@ -118,30 +94,18 @@ impl WgpuProbe {
     ///
     /// Keeps both alive. Asks the driver once for its extensions.
     pub fn new(adapter: &wgpu::Adapter, device: &wgpu::Device) -> Self {
-        Self {
-            access: Access::of(adapter),
-            adapter: adapter.clone(),
-            device: device.clone(),
-        }
+        Self { access: Access::of(adapter), adapter: adapter.clone(), device: device.clone() }
     }
 
     fn use_and_budget(&self) -> [Measurement; 2] {
         let absent = |why: &str| {
-            [Counter::DeviceInUse, Counter::DeviceBudget]
-                .map(|counter| Measurement::absent(counter, why.to_owned()))
+            [Counter::DeviceInUse, Counter::DeviceBudget].map(|counter| Measurement::absent(counter, why.to_owned()))
         };
         match &self.access {
             #[cfg(target_os = "macos")]
             Access::Metal => metal::read(&self.device).unwrap_or_else(absent),
-            #[cfg(any(
-                windows,
-                target_os = "linux",
-                target_os = "android",
-                target_os = "freebsd"
-            ))]
-            Access::VulkanMemoryBudget => {
-                vulkan::read(&self.adapter).unwrap_or_else(|why| absent(&why))
-            }
+            #[cfg(any(windows, target_os = "linux", target_os = "android", target_os = "freebsd"))]
+            Access::VulkanMemoryBudget => vulkan::read(&self.adapter).unwrap_or_else(|why| absent(&why)),
             Access::None { why } => absent(why),
         }
     }
@@ -150,25 +114,12 @@ impl WgpuProbe {
         const SOURCE: &str = "wgpu Device::generate_allocator_report";
         match self.device.generate_allocator_report() {
             Some(report) => [
-                Measurement::present(
-                    Counter::WgpuInUse,
-                    report.total_allocated_bytes,
-                    SOURCE,
-                    Quality::Exact,
-                ),
-                Measurement::present(
-                    Counter::WgpuReserved,
-                    report.total_reserved_bytes,
-                    SOURCE,
-                    Quality::Exact,
-                ),
+                Measurement::present(Counter::WgpuInUse, report.total_allocated_bytes, SOURCE, Quality::Exact),
+                Measurement::present(Counter::WgpuReserved, report.total_reserved_bytes, SOURCE, Quality::Exact),
             ],
             None => [Counter::WgpuInUse, Counter::WgpuReserved].map(|counter| {
                 let backend = self.adapter.get_info().backend;
-                Measurement::absent(
-                    counter,
-                    format!("wgpu does not sub-allocate on the {backend} backend"),
-                )
+                Measurement::absent(counter, format!("wgpu does not sub-allocate on the {backend} backend"))
             }),
         }
     }
@@ -180,9 +131,6 @@ impl Probe for WgpuProbe {
     }
 
     fn read(&self) -> Vec<Measurement> {
-        self.use_and_budget()
-            .into_iter()
-            .chain(self.sub_allocator())
-            .collect()
+        self.use_and_budget().into_iter().chain(self.sub_allocator()).collect()
     }
 }

@@ -22,13 +22,8 @@ pub(super) fn supports_memory_budget(adapter: &wgpu::Adapter) -> Result<(), Stri
     // vkGetPhysicalDeviceMemoryProperties2 is part of Vulkan 1.1, of the instance and of the device.
     let version = instance.instance_api_version().min(device_version);
     if version < vk::API_VERSION_1_1 {
-        let (major, minor) = (
-            vk::api_version_major(version),
-            vk::api_version_minor(version),
-        );
-        return Err(format!(
-            "the memory budget needs Vulkan 1.1, and the driver has {major}.{minor}"
-        ));
+        let (major, minor) = (vk::api_version_major(version), vk::api_version_minor(version));
+        return Err(format!("the memory budget needs Vulkan 1.1, and the driver has {major}.{minor}"));
     }
     // SAFETY: as above.
     let extensions = unsafe { raw.enumerate_device_extension_properties(physical) }
@@ -60,11 +55,7 @@ pub(super) fn read(adapter: &wgpu::Adapter) -> Result<[Measurement; 2], String> 
     }
     let memory = properties.memory_properties;
     let device_local: Vec<usize> = (0..memory.memory_heap_count as usize)
-        .filter(|&heap| {
-            memory.memory_heaps[heap]
-                .flags
-                .contains(vk::MemoryHeapFlags::DEVICE_LOCAL)
-        })
+        .filter(|&heap| memory.memory_heaps[heap].flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL))
         .collect();
     if device_local.is_empty() {
         return Err("the device has no device-local memory heap".to_owned());
@@ -80,10 +71,7 @@ pub(super) fn read(adapter: &wgpu::Adapter) -> Result<[Measurement; 2], String> 
             Quality::Estimate,
         ),
         match limit {
-            0 => Measurement::absent(
-                Counter::DeviceBudget,
-                "VK_EXT_memory_budget gives a heapBudget of zero",
-            ),
+            0 => Measurement::absent(Counter::DeviceBudget, "VK_EXT_memory_budget gives a heapBudget of zero"),
             _ => Measurement::present(
                 Counter::DeviceBudget,
                 limit,

@@ -30,14 +30,10 @@ pub fn children_peak_resident() -> Measurement {
             "ru_maxrss of getrusage(RUSAGE_CHILDREN)",
             Quality::HighWater,
         ),
-        Err(why) => Measurement::absent(
-            Counter::ChildrenResidentPeak,
-            format!("no child has been waited for yet ({why})"),
-        ),
+        Err(why) => {
+            Measurement::absent(Counter::ChildrenResidentPeak, format!("no child has been waited for yet ({why})"))
+        }
     };
     #[cfg(not(unix))]
-    Measurement::absent(
-        Counter::ChildrenResidentPeak,
-        "getrusage exists on Unix only",
-    )
+    Measurement::absent(Counter::ChildrenResidentPeak, "getrusage exists on Unix only")
 }

@@ -6,8 +6,7 @@ use crate::{Counter, Measurement, Quality};
 
 pub(super) fn read() -> Vec<Measurement> {
     let usage = usage();
-    let field =
-        |value: fn(&libc::rusage_info_v4) -> u64| usage.as_ref().map(value).map_err(Clone::clone);
+    let field = |value: fn(&libc::rusage_info_v4) -> u64| usage.as_ref().map(value).map_err(Clone::clone);
     vec![
         Measurement::from_result(
             Counter::ProcessResident,
@@ -41,13 +40,9 @@ fn usage() -> Result<libc::rusage_info_v4, String> {
     // SAFETY: `getpid` cannot fail and touches no memory.
     let pid = unsafe { libc::getpid() };
     // SAFETY: flavour V4 writes one `rusage_info_v4`, and `usage` is a valid place for it that lives through the call.
-    let status =
-        unsafe { libc::proc_pid_rusage(pid, libc::RUSAGE_INFO_V4, usage.as_mut_ptr().cast()) };
+    let status = unsafe { libc::proc_pid_rusage(pid, libc::RUSAGE_INFO_V4, usage.as_mut_ptr().cast()) };
     if status != 0 {
-        return Err(format!(
-            "proc_pid_rusage failed: {}",
-            std::io::Error::last_os_error()
-        ));
+        return Err(format!("proc_pid_rusage failed: {}", std::io::Error::last_os_error()));
     }
     // SAFETY: plain integers, all initialised with zeros before the call.
     Ok(unsafe { usage.assume_init() })

@@ -68,24 +68,14 @@ fn max_resident(who: libc::c_int) -> Result<u64, String> {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `usage` is a valid place for one `rusage`, which lives through the call.
     if unsafe { libc::getrusage(who, usage.as_mut_ptr()) } != 0 {
-        return Err(format!(
-            "getrusage failed: {}",
-            std::io::Error::last_os_error()
-        ));
+        return Err(format!("getrusage failed: {}", std::io::Error::last_os_error()));
     }
     // SAFETY: `rusage` is plain integers, all of them initialised with zeros before the call.
     let usage = unsafe { usage.assume_init() };
     // macOS counts bytes here, every other system kibibytes.
-    let unit = if cfg!(target_vendor = "apple") {
-        1
-    } else {
-        1024
-    };
+    let unit = if cfg!(target_vendor = "apple") { 1 } else { 1024 };
     match u64::try_from(usage.ru_maxrss) {
-        Ok(0) | Err(_) => Err(format!(
-            "getrusage gives a ru_maxrss of {}",
-            usage.ru_maxrss
-        )),
+        Ok(0) | Err(_) => Err(format!("getrusage gives a ru_maxrss of {}", usage.ru_maxrss)),
         Ok(amount) => Ok(amount * unit),
     }
 }
@@ -106,43 +96,26 @@ mod tests {
         drop(touched);
         let after = probes.read();
         let bytes = |snapshot: &crate::Snapshot, counter| snapshot.bytes(counter).unwrap();
-        let grown =
-            bytes(&during, Counter::ProcessResident) - bytes(&before, Counter::ProcessResident);
+        let grown = bytes(&during, Counter::ProcessResident) - bytes(&before, Counter::ProcessResident);
         assert!((60 * MIB..80 * MIB).contains(&grown), "{grown}");
         let peak = bytes(&after, Counter::ProcessResidentPeak);
-        assert!(
-            peak + MIB >= bytes(&during, Counter::ProcessResident),
-            "{after:?}"
-        );
-        assert!(
-            bytes(&after, Counter::ProcessResident) + 60 * MIB < peak + MIB,
-            "{after:?}"
-        );
+        assert!(peak + MIB >= bytes(&during, Counter::ProcessResident), "{after:?}");
+        assert!(bytes(&after, Counter::ProcessResident) + 60 * MIB < peak + MIB, "{after:?}");
     }
 
     #[test]
     fn the_portable_reading_agrees_with_the_system_specific_one() {
         let resident = |all: Vec<Measurement>| {
-            all.iter()
-                .find(|m| m.counter() == Counter::ProcessResident)
-                .and_then(Measurement::bytes)
-                .unwrap()
+            all.iter().find(|m| m.counter() == Counter::ProcessResident).and_then(Measurement::bytes).unwrap()
         };
         let (portable, specific) = (resident(generic::read()), resident(imp::read()));
-        assert!(
-            portable.abs_diff(specific) < 4 * MIB,
-            "{portable} {specific}"
-        );
+        assert!(portable.abs_diff(specific) < 4 * MIB, "{portable} {specific}");
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn getrusage_and_the_status_file_agree_on_the_peak() {
-        let status = ProbeSet::new()
-            .with(ProcessProbe)
-            .read()
-            .bytes(Counter::ProcessResidentPeak)
-            .unwrap();
+        let status = ProbeSet::new().with(ProcessProbe).read().bytes(Counter::ProcessResidentPeak).unwrap();
         let usage = max_resident(libc::RUSAGE_SELF).unwrap();
         // `ru_maxrss` also remembers the program that was replaced by exec.
         assert!(usage + MIB >= status, "{usage} {status}");

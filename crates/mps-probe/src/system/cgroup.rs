@@ -52,13 +52,11 @@ pub(super) fn read(root: &Path) -> [Measurement; 2] {
     match limited_group(root) {
         Ok((limit, directory, version)) => {
             let source = format!("{} of {}", version.limit_file(), directory.display());
-            [
-                Measurement::present(Counter::CgroupLimit, limit, source, Quality::Limit),
-                in_use(&directory, version),
-            ]
+            [Measurement::present(Counter::CgroupLimit, limit, source, Quality::Limit), in_use(&directory, version)]
         }
-        Err(why) => [Counter::CgroupLimit, Counter::CgroupInUse]
-            .map(|counter| Measurement::absent(counter, why.clone())),
+        Err(why) => {
+            [Counter::CgroupLimit, Counter::CgroupInUse].map(|counter| Measurement::absent(counter, why.clone()))
+        }
     }
 }
 
@@ -72,13 +70,7 @@ fn limited_group(root: &Path) -> Result<(u64, PathBuf, Version), String> {
     let own = top.join(&group.below);
     own.ancestors()
         .take_while(|directory| directory.starts_with(&top))
-        .filter_map(|directory| {
-            Some((
-                limit_in(directory, group.version)?,
-                directory.to_owned(),
-                group.version,
-            ))
-        })
+        .filter_map(|directory| Some((limit_in(directory, group.version)?, directory.to_owned(), group.version)))
         .min_by_key(|(limit, ..)| *limit)
         .ok_or_else(|| "neither the control group nor an ancestor has a memory limit".to_owned())
 }
@@ -93,30 +85,17 @@ fn in_use(directory: &Path, version: Version) -> Measurement {
     let used = || -> Result<u64, String> {
         let path = directory.join(version.use_file());
         let used = text(&path)?;
-        let used: u64 = used
-            .trim()
-            .parse()
-            .map_err(|_| format!("{} is no number: {used:?}", path.display()))?;
+        let used: u64 = used.trim().parse().map_err(|_| format!("{} is no number: {used:?}", path.display()))?;
         let path = directory.join("memory.stat");
         let droppable = text(&path)?
             .lines()
-            .find_map(|line| {
-                line.strip_prefix(version.droppable_field())?
-                    .trim()
-                    .parse::<u64>()
-                    .ok()
-            })
+            .find_map(|line| line.strip_prefix(version.droppable_field())?.trim().parse::<u64>().ok())
             .ok_or_else(|| format!("{} has no {}", path.display(), version.droppable_field()))?;
         Ok(used.saturating_sub(droppable))
     };
     match used() {
         Ok(bytes) => {
-            let source = format!(
-                "{} - {} of {}",
-                version.use_file(),
-                version.droppable_field(),
-                directory.display()
-            );
+            let source = format!("{} - {} of {}", version.use_file(), version.droppable_field(), directory.display());
             Measurement::present(Counter::CgroupInUse, bytes, source, Quality::Exact)
         }
         Err(why) => Measurement::absent(Counter::CgroupInUse, why),
@@ -136,9 +115,7 @@ fn locate(groups: &str, mounts: &str) -> Option<Group> {
     };
     let v1 = || {
         let path = path_of(&|_, controllers| controllers.split(',').any(|c| c == "memory"))?;
-        let is_memory = |kind: &str, options: &str| {
-            kind == "cgroup" && options.split(',').any(|o| o == "memory")
-        };
+        let is_memory = |kind: &str, options: &str| kind == "cgroup" && options.split(',').any(|o| o == "memory");
         group_at(Version::V1, path, mounts, &is_memory)
     };
     let v2 = || {
@@ -149,21 +126,12 @@ fn locate(groups: &str, mounts: &str) -> Option<Group> {
 }
 
 /// The group `path` of the first mounted hierarchy for which `wanted(type, super options)` holds.
-fn group_at(
-    version: Version,
-    path: &str,
-    mounts: &str,
-    wanted: &dyn Fn(&str, &str) -> bool,
-) -> Option<Group> {
+fn group_at(version: Version, path: &str, mounts: &str, wanted: &dyn Fn(&str, &str) -> bool) -> Option<Group> {
     mounts.lines().find_map(|line| {
         // "36 35 98:0 /root /mount/point options [optional fields] - type source super-options"
         let (mount, file_system) = line.split_once(" - ")?;
         let mut file_system = file_system.split(' ');
-        let (kind, _source, options) = (
-            file_system.next()?,
-            file_system.next()?,
-            file_system.next()?,
-        );
+        let (kind, _source, options) = (file_system.next()?, file_system.next()?, file_system.next()?);
         if !wanted(kind, options) {
             return None;
         }
@@ -171,21 +139,10 @@ fn group_at(
         let (mount_root, mount_point) = (mount.next()?, mount.next()?);
         // A container sees its own group mounted as the root, but may see the path from the host's root.
         let path = Path::new(path);
-        let below = path
-            .strip_prefix(mount_root)
-            .or_else(|_| path.strip_prefix("/"))
-            .unwrap_or(path);
+        let below = path.strip_prefix(mount_root).or_else(|_| path.strip_prefix("/")).unwrap_or(path);
         // Without a namespace for groups, `..` leads out of what is mounted.
-        let below = if below.starts_with("..") {
-            Path::new("")
-        } else {
-            below
-        };
-        Some(Group {
-            version,
-            mount: mount_point.into(),
-            below: below.into(),
-        })
+        let below = if below.starts_with("..") { Path::new("") } else { below };
+        Some(Group { version, mount: mount_point.into(), below: below.into() })
     })
 }
 
@@ -197,8 +154,7 @@ fn text(path: &Path) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    const V2_MOUNT: &str =
-        "35 25 0:30 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n";
+    const V2_MOUNT: &str = "35 25 0:30 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n";
     const V1_MOUNT: &str = "25 24 0:22 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
                             26 24 0:23 / /sys/fs/cgroup/memory rw shared:9 - cgroup cgroup rw,memory\n\
                             27 24 0:24 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
@@ -226,10 +182,7 @@ mod tests {
             ("sys/fs/cgroup/user/memory.max", "8000\n"),
             ("sys/fs/cgroup/user/job/memory.max", "5000\n"),
             ("sys/fs/cgroup/user/job/memory.current", "3000\n"),
-            (
-                "sys/fs/cgroup/user/job/memory.stat",
-                "anon 1\ninactive_file 400\nactive_file 9\n",
-            ),
+            ("sys/fs/cgroup/user/job/memory.stat", "anon 1\ninactive_file 400\nactive_file 9\n"),
             ("sys/fs/cgroup/user/job/step/memory.max", "max\n"),
         ]);
         assert_eq!(bytes(&read), [Some(5000), Some(2600)]);
@@ -238,27 +191,17 @@ mod tests {
 
     #[test]
     fn version_1_without_a_limit_is_absent_and_with_one_is_read() {
-        let base = [
-            ("proc/self/cgroup", "4:memory:/a\n1:cpu:/\n0::/\n"),
-            ("proc/self/mountinfo", V1_MOUNT),
-        ];
+        let base = [("proc/self/cgroup", "4:memory:/a\n1:cpu:/\n0::/\n"), ("proc/self/mountinfo", V1_MOUNT)];
         let limit = "sys/fs/cgroup/memory/a/memory.limit_in_bytes";
         let unlimited = read_in(&[base[0], base[1], (limit, "9223372036854771712\n")]);
         assert_eq!(bytes(&unlimited), [None, None]);
-        assert!(
-            unlimited[0].to_string().contains("has a memory limit"),
-            "{}",
-            unlimited[0]
-        );
+        assert!(unlimited[0].to_string().contains("has a memory limit"), "{}", unlimited[0]);
         let limited = read_in(&[
             base[0],
             base[1],
             (limit, "7000\n"),
             ("sys/fs/cgroup/memory/a/memory.usage_in_bytes", "1000\n"),
-            (
-                "sys/fs/cgroup/memory/a/memory.stat",
-                "inactive_file 5\ntotal_inactive_file 300\n",
-            ),
+            ("sys/fs/cgroup/memory/a/memory.stat", "inactive_file 5\ntotal_inactive_file 300\n"),
         ]);
         assert_eq!(bytes(&limited), [Some(7000), Some(700)]);
     }
@@ -267,36 +210,19 @@ mod tests {
     fn a_container_that_sees_the_hosts_path_finds_its_own_group_at_the_mount_point() {
         let read = read_in(&[
             ("proc/self/cgroup", "0::/docker/abc\n"),
-            (
-                "proc/self/mountinfo",
-                "35 25 0:30 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup rw\n",
-            ),
+            ("proc/self/mountinfo", "35 25 0:30 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup rw\n"),
             ("sys/fs/cgroup/memory.max", "6000\n"),
             ("sys/fs/cgroup/memory.current", "10\n"),
         ]);
         assert_eq!(read[0].bytes(), Some(6000));
-        assert!(
-            read[1].to_string().contains("memory.stat"),
-            "a missing file is named: {}",
-            read[1]
-        );
+        assert!(read[1].to_string().contains("memory.stat"), "a missing file is named: {}", read[1]);
     }
 
     #[test]
     fn a_system_without_control_groups_says_what_is_missing() {
         let none = read_in(&[]);
-        assert!(
-            none[0].to_string().contains("proc/self/cgroup"),
-            "{}",
-            none[0]
-        );
+        assert!(none[0].to_string().contains("proc/self/cgroup"), "{}", none[0]);
         let unmounted = read_in(&[("proc/self/cgroup", "0::/\n"), ("proc/self/mountinfo", "")]);
-        assert!(
-            unmounted[0]
-                .to_string()
-                .contains("no mounted control group"),
-            "{}",
-            unmounted[0]
-        );
+        assert!(unmounted[0].to_string().contains("no mounted control group"), "{}", unmounted[0]);
     }
 }

@@ -44,30 +44,15 @@ fn machine() -> Vec<Measurement> {
     system.refresh_memory_specifics(MemoryRefreshKind::everything());
     let (total, available) = (system.total_memory(), system.available_memory());
     let counters = [
-        (
-            Counter::SystemTotal,
-            total,
-            "sysinfo total_memory",
-            Quality::Limit,
-        ),
-        (
-            Counter::SystemAvailable,
-            available,
-            "sysinfo available_memory",
-            Quality::Estimate,
-        ),
+        (Counter::SystemTotal, total, "sysinfo total_memory", Quality::Limit),
+        (Counter::SystemAvailable, available, "sysinfo available_memory", Quality::Estimate),
         (
             Counter::SystemInUse,
             total.saturating_sub(available),
             "sysinfo total_memory - available_memory",
             Quality::Estimate,
         ),
-        (
-            Counter::SystemSwapInUse,
-            system.used_swap(),
-            "sysinfo used_swap",
-            Quality::Exact,
-        ),
+        (Counter::SystemSwapInUse, system.used_swap(), "sysinfo used_swap", Quality::Exact),
     ];
     let read = |(counter, bytes, source, quality)| match total {
         // sysinfo leaves zeros where it could not read.
@@ -98,10 +83,7 @@ mod tests {
         let snapshot = ProbeSet::new().with(SystemProbe).read();
         let bytes = |counter| snapshot.bytes(counter).unwrap();
         assert!(bytes(Counter::SystemTotal) > 64 << 20);
-        assert_eq!(
-            bytes(Counter::SystemAvailable) + bytes(Counter::SystemInUse),
-            bytes(Counter::SystemTotal)
-        );
+        assert_eq!(bytes(Counter::SystemAvailable) + bytes(Counter::SystemInUse), bytes(Counter::SystemTotal));
     }
 
     #[test]
