@@ -1,3 +1,86 @@
 //! The command line of the bench crate.
 
-fn main() {}
+use std::process::ExitCode;
+
+use bench::cli::{Cli, DatasetsVerb, ExperimentArgs, Failure, INTERRUPTED, Verb};
+use bench::experiment::{Interrupt, ProcessLauncher, RunEnd, Runner};
+use bench::progress::progress;
+use bench::{report, run, verbs};
+use clap::Parser;
+use tracing_subscriber::EnvFilter;
+
+fn main() -> ExitCode {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    match dispatch(Cli::parse().verb) {
+        Ok(code) => code,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn dispatch(verb: Verb) -> Result<ExitCode, Failure> {
+    match verb {
+        Verb::Experiment(args) => return experiment(&args),
+        Verb::Report(args) => print!("{}", report::terminal(&verbs::rewrite(&args)?, width())),
+        Verb::Policies(args) if args.markdown => print!("{}", verbs::policies_markdown()),
+        Verb::Policies(_) => println!("{}", verbs::policies_table(width())),
+        Verb::Probe(args) => return verbs::probe(args.device),
+        Verb::Datasets(DatasetsVerb::List(args)) => verbs::list(&args)?,
+        Verb::Datasets(DatasetsVerb::Fetch(args)) => verbs::fetch(&args)?,
+        Verb::Run(args) => return verbs::run_child(&args),
+        Verb::Environment(args) => return Ok(run::environment_main(args.device)),
+        Verb::ProbeChild(args) => return Ok(run::probe(args.device)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn experiment(args: &ExperimentArgs) -> Result<ExitCode, Failure> {
+    // Parse, validate, schedule: nothing runs and nothing is written before all of it is right.
+    let prepared = verbs::prepare(args)?;
+    if args.dry_run {
+        print!("{}", verbs::describe(&prepared)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+
+    // Run.
+    let interrupt = Interrupt::on_ctrl_c().map_err(anyhow::Error::from)?;
+    let mut launcher = ProcessLauncher::current().map_err(anyhow::Error::from)?;
+    let (output, mut log, done) = prepared.open(command_line())?;
+    let mut progress = progress(args.no_progress);
+    let end = Runner {
+        experiment: &prepared.experiment,
+        schedule: &prepared.schedule,
+        output: &output,
+        launcher: &mut launcher,
+        progress: &mut *progress,
+        interrupt: &interrupt,
+    }
+    .run(&done, &mut log);
+    drop(progress);
+    let go_on = || format!("go on with: cargo xtask experiment --resume {}", output.dir().display());
+    let end = end.inspect_err(|_| eprintln!("{} records are kept; {}", log.kept(), go_on()))?;
+
+    // Compare, export.
+    let summary = verbs::export_all(&output)?;
+    print!("{}", report::terminal(&summary, width()));
+    println!("results: {}", output.dir().display());
+    if end == RunEnd::Interrupted {
+        eprintln!("interrupted: {} records are kept; {}", log.kept(), go_on());
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The command as the user would type it again.
+fn command_line() -> String {
+    let quoted = std::env::args().skip(1).map(|argument| {
+        let plain = argument.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c));
+        if plain && !argument.is_empty() { argument } else { format!("'{}'", argument.replace('\'', r"'\''")) }
+    });
+    format!("cargo xtask {}", quoted.collect::<Vec<_>>().join(" "))
+}
+
+/// Columns of the terminal; of a page if there is none.
+fn width() -> u16 {
+    comfy_table::Table::new().width().unwrap_or(160)
+}

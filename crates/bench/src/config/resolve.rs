@@ -1,0 +1,182 @@
+//! Decides every value and finds every problem.
+
+use std::fmt::Display;
+use std::path::Path;
+
+use data::SetId;
+use mem_policy::{Backend, Environment, PolicySet, Problem, registry};
+
+use super::settings::{DatasetChoice, Preset, Settings};
+use super::{Experiment, set};
+use crate::defaults::{self, Defaults};
+use crate::experiment::{arms, reference_policies};
+use crate::run::spec::DeviceChoice;
+
+/// Decides every value for `environment` and checks them as a whole.
+///
+/// # Errors
+///
+/// Every problem, by name: out-of-range values, unknown policies and parameters, policies that conflict, folders that
+/// are not there.
+pub fn resolve(settings: Settings, environment: &Environment) -> Result<Experiment, Vec<Problem>> {
+    let experiment = fill_in(settings, environment);
+    let mut problems = ranges(&experiment);
+    problems.extend(folders(&experiment));
+    problems.extend(policies(&experiment));
+    if problems.is_empty() {
+        problems.extend(arms(&experiment, environment).err().unwrap_or_default());
+    }
+    if problems.is_empty() { Ok(experiment) } else { Err(problems) }
+}
+
+fn fill_in(settings: Settings, environment: &Environment) -> Experiment {
+    let sizes = Defaults::of(environment);
+    let mut dataset: Vec<SetId> = Vec::new();
+    for choice in settings.dataset.unwrap_or_else(|| vec![DatasetChoice::All]) {
+        for set in choice.sets() {
+            if !dataset.contains(set) {
+                dataset.push(*set);
+            }
+        }
+    }
+    let preset = settings.preset.unwrap_or_default();
+    let data_dir = dataset
+        .iter()
+        .any(|set| *set != SetId::Synthetic)
+        .then(|| settings.data_dir.unwrap_or_else(defaults::data_dir))
+        // Absolute, so that the record says where the images came from, and a resume elsewhere finds them.
+        .map(|dir| std::path::absolute(&dir).unwrap_or(dir));
+    Experiment {
+        dataset,
+        data_dir,
+        device: match settings.device.unwrap_or_default() {
+            DeviceChoice::Auto => opened(environment),
+            chosen => chosen,
+        },
+        preset,
+        policies: settings.policies.unwrap_or_else(|| match preset {
+            Preset::Default => registry().iter().map(|entry| entry.spec.id.to_owned()).collect(),
+            Preset::Reference => reference_policies().iter().map(|id| (*id).to_owned()).collect(),
+        }),
+        repeats: settings.repeats.unwrap_or(sizes.repeats),
+        seed: settings.seed.unwrap_or(defaults::SEED),
+        epochs: settings.epochs.unwrap_or(sizes.epochs),
+        max_steps: settings.max_steps.unwrap_or(sizes.max_steps),
+        max_train: settings.max_train.unwrap_or(sizes.max_train),
+        max_test: settings.max_test.unwrap_or(sizes.max_test),
+        batch_size: settings.batch_size.unwrap_or(sizes.batch_size),
+        image_size: settings.image_size.unwrap_or(sizes.image_size),
+        channels: settings.channels.unwrap_or(defaults::CHANNELS),
+        widths: settings.widths.unwrap_or_else(|| sizes.widths.to_vec()),
+        hidden: settings.hidden.unwrap_or(sizes.hidden),
+        optimizer: settings.optimizer.unwrap_or(defaults::OPTIMIZER),
+        learning_rate: settings.learning_rate.unwrap_or(defaults::LEARNING_RATE),
+        warmup_steps: settings.warmup_steps.unwrap_or(sizes.warmup_steps),
+        sample_every: settings.sample_every.unwrap_or(sizes.sample_every),
+        cache_bytes: settings.cache_bytes.unwrap_or(defaults::CACHE_BYTES),
+        timeout: settings.timeout.unwrap_or(sizes.timeout),
+        set: set::to_table(&settings.set.unwrap_or_default()),
+    }
+}
+
+/// The device that `auto` opened.
+fn opened(environment: &Environment) -> DeviceChoice {
+    match environment.backend {
+        Backend::Cpu => DeviceChoice::Cpu,
+        Backend::Metal => DeviceChoice::Metal,
+        Backend::Vulkan => DeviceChoice::Vulkan,
+        Backend::Dx12 => DeviceChoice::Dx12,
+        _ => DeviceChoice::Wgpu,
+    }
+}
+
+fn ranges(experiment: &Experiment) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut require = |key: &str, value: &dyn Display, ok: bool, accepted: &str| {
+        if !ok {
+            problems.push(Problem::new(key, format!("{value} is out of range: use {accepted}")));
+        }
+    };
+    let Experiment { widths, image_size, channels, learning_rate, .. } = experiment;
+    require("repeats", &experiment.repeats, (1..=1000).contains(&experiment.repeats), "1 to 1000");
+    require("seed", &experiment.seed, i64::try_from(experiment.seed).is_ok(), "at most 2^63 - 1");
+    for (key, value) in [
+        ("epochs", experiment.epochs),
+        ("batch-size", experiment.batch_size),
+        ("hidden", experiment.hidden),
+        ("max-steps", experiment.max_steps.get().unwrap_or(1)),
+        ("max-train", experiment.max_train.get().unwrap_or(1)),
+        ("max-test", experiment.max_test.get().unwrap_or(1)),
+    ] {
+        require(key, &value, value >= 1, "at least 1");
+    }
+    require("timeout", &experiment.timeout, experiment.timeout >= 1, "at least 1 (second)");
+    require("channels", channels, [1, 3].contains(channels), "1 (grey) or 3 (RGB)");
+    require("learning-rate", learning_rate, learning_rate.is_finite() && *learning_rate > 0.0, "a positive number");
+    let shown = format!("{widths:?}");
+    require("widths", &shown, !widths.is_empty() && !widths.contains(&0), "at least one block, each of at least 1");
+    // A block's convolution takes 2 pixels off a side and its pooling 1.
+    let least = 3 * widths.len() + 1;
+    let accepted = format!("{least} (for {} blocks) to 4096", widths.len());
+    require("image-size", image_size, (least..=4096).contains(image_size), &accepted);
+    problems
+}
+
+fn folders(experiment: &Experiment) -> Vec<Problem> {
+    let Some(dir) = &experiment.data_dir else { return Vec::new() };
+    if !dir.is_dir() {
+        return vec![Problem::new("data-dir", format!("{} is not a folder", dir.display()))];
+    }
+    let missing = |set: &&SetId| **set != SetId::Synthetic && !holds(dir, **set);
+    experiment
+        .dataset
+        .iter()
+        .filter(missing)
+        .map(|set| {
+            let message = format!(
+                "{} has no folder `{set}`; `cargo xtask datasets fetch {set}` downloads it, \
+                 or leave {set} out of --dataset",
+                dir.display()
+            );
+            Problem::new("data-dir", message)
+        })
+        .collect()
+}
+
+fn holds(dir: &Path, set: SetId) -> bool {
+    dir.join(set.name()).is_dir()
+}
+
+fn policies(experiment: &Experiment) -> Vec<Problem> {
+    let known: Vec<&str> = registry().iter().map(|entry| entry.spec.id).collect();
+    let mut problems: Vec<Problem> = experiment
+        .policies
+        .iter()
+        .filter(|id| !known.contains(&id.as_str()))
+        .map(|id| Problem::new("policies", format!("unknown policy `{id}`; known: {}", known.join(", "))))
+        .collect();
+    for (index, id) in experiment.policies.iter().enumerate() {
+        if experiment.policies[..index].contains(id) {
+            problems.push(Problem::new("policies", format!("`{id}` is listed twice")));
+        }
+    }
+    for id in experiment.set.keys() {
+        if known.contains(&id.as_str()) && !experiment.policies.contains(id) {
+            problems.push(Problem::new(
+                format!("set.{id}"),
+                "the policy is not measured, so its parameters would be ignored; add it to policies",
+            ));
+        }
+    }
+    // Built from the parameters alone: what they are is checked even if the list of policies is wrong.
+    if let Err(found) = PolicySet::from_table(&experiment.set) {
+        problems.extend(found.into_iter().map(in_set));
+    }
+    problems
+}
+
+/// The same problem at the place where an experiment has the parameters of policies.
+fn in_set(problem: Problem) -> Problem {
+    let place = problem.place.strip_prefix("policies.").map_or(problem.place.clone(), |rest| format!("set.{rest}"));
+    Problem::new(place, problem.message)
+}

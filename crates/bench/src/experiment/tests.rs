@@ -1,0 +1,3 @@
+mod processes;
+mod resume;
+mod schedule;

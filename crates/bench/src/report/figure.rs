@@ -1,0 +1,183 @@
+//! Memory saved and time cost by policy, as a drawing.
+//!
+//! For each data set one row of two panels: the change of peak memory and the change of the time for an image. Bars to
+//! the left are less (better), bars to the right more (worse); the colours are those of Okabe and Ito, which colour-blind
+//! people can tell apart, and the side says the same.
+
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::ReportError;
+use super::tables;
+use crate::stats::{ArmSummary, Change, SetSummary, Summary};
+
+const LESS: RGBColor = RGBColor(0, 114, 178);
+const MORE: RGBColor = RGBColor(213, 94, 0);
+const TEXT: RGBColor = RGBColor(27, 31, 36);
+const QUIET: RGBColor = RGBColor(87, 96, 106);
+const GRID: RGBColor = RGBColor(225, 229, 233);
+
+const WIDTH: u32 = 1120;
+const NAMES: i32 = 200;
+const ROW: i32 = 30;
+const HEAD: i32 = 62;
+const AXIS: i32 = 56;
+const TITLE: i32 = 56;
+const FOOT: i32 = 34;
+const GAP: i32 = 24;
+
+/// Draws `summary`.
+///
+/// # Errors
+///
+/// [`ReportError::Figure`].
+pub fn svg(summary: &Summary) -> Result<String, ReportError> {
+    let height = TITLE + FOOT + summary.sets.iter().map(set_height).sum::<i32>();
+    let mut text = String::new();
+    {
+        let root = SVGBackend::with_string(&mut text, (WIDTH, height.unsigned_abs())).into_drawing_area();
+        draw(summary, &root).map_err(|error| ReportError::Figure(error.to_string()))?;
+    }
+    Ok(text)
+}
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
+type Drawn = Result<(), Box<dyn std::error::Error>>;
+
+fn set_height(set: &SetSummary) -> i32 {
+    HEAD + AXIS + ROW * rows(set)
+}
+
+fn rows(set: &SetSummary) -> i32 {
+    i32::try_from(set.arms.len().max(1)).unwrap_or(1)
+}
+
+fn draw(summary: &Summary, root: &Area<'_>) -> Drawn {
+    root.fill(&WHITE)?;
+    let device = &summary.host.found.device;
+    put(root, "What each memory policy saves and costs", (16, 12), 20, &TEXT, HPos::Left)?;
+    let facts = format!("{} · {} · {} · Burn {}", device.name, device.backend, device.profile, device.burn);
+    put(root, &facts, (16, 36), 13, &QUIET, HPos::Left)?;
+    let mut top = TITLE;
+    for set in &summary.sets {
+        draw_set(set, root, top)?;
+        top += set_height(set);
+    }
+    let foot = format!("Bars: mean change against the baseline. Whiskers: {}.", summary.interval_method);
+    put(root, &foot, (16, top + 8), 12, &QUIET, HPos::Left)?;
+    root.present()?;
+    Ok(())
+}
+
+fn draw_set(set: &SetSummary, root: &Area<'_>, top: i32) -> Drawn {
+    let left = NAMES;
+    let middle = left + (WIDTH.cast_signed() - NAMES) / 2;
+    let counter = set.primary_counter.as_deref().unwrap_or("no counter");
+    put(root, &set.set.to_string(), (16, top + 18), 17, &TEXT, HPos::Left)?;
+    for (index, arm) in set.arms.iter().enumerate() {
+        let y = top + HEAD + ROW * i32::try_from(index)? + ROW / 2;
+        for (line, name) in wrapped(&arm.arm).iter().enumerate() {
+            let y = y - 7 * (i32::try_from(wrapped(&arm.arm).len())? - 1) + 14 * i32::try_from(line)?;
+            middle_text(root, name, (NAMES - 10, y), 13, &TEXT, HPos::Right)?;
+        }
+    }
+    let memory = |arm: &ArmSummary| tables::primary(set, arm).and_then(|memory| memory.change);
+    let panel = |x: i32| root.clone().shrink((x, top), ((WIDTH.cast_signed() - NAMES) / 2 - GAP, set_height(set)));
+    draw_panel(set, &format!("peak {counter}"), &memory, &panel(left))?;
+    draw_panel(set, "time per image, waiting included", &|arm| arm.time, &panel(middle))
+}
+
+/// A combination's name on several lines.
+fn wrapped(name: &str) -> Vec<&str> {
+    if name.contains('+') { vec!["all together", "(see the tables)"] } else { vec![name] }
+}
+
+fn draw_panel(
+    set: &SetSummary,
+    title: &str,
+    change: &dyn Fn(&ArmSummary) -> Option<Change>,
+    panel: &Area<'_>,
+) -> Drawn {
+    let changes: Vec<Option<Change>> = set.arms.iter().map(change).collect();
+    let (low, high) = range(&changes);
+    let count = f64::from(rows(set));
+    put(panel, title, (0, 18), 14, &TEXT, HPos::Left)?;
+    put(panel, "less (better)   <   change against the baseline   >   more (worse)", (0, 38), 12, &QUIET, HPos::Left)?;
+    let mut chart = ChartBuilder::on(panel)
+        .margin_top(HEAD)
+        .x_label_area_size(AXIS - 20)
+        .build_cartesian_2d(low..high, count..0.0)?;
+    chart
+        .configure_mesh()
+        .disable_y_mesh()
+        .disable_y_axis()
+        .x_labels(6)
+        .x_label_formatter(&|share| {
+            if share.abs() < 1e-9 { "0 %".to_owned() } else { format!("{:+.0} %", share * 100.0) }
+        })
+        .x_label_style(("sans-serif", 12).into_font().color(&QUIET))
+        .axis_style(QUIET)
+        .bold_line_style(GRID)
+        .light_line_style(WHITE)
+        .draw()?;
+    for (index, arm) in set.arms.iter().enumerate() {
+        let y = f64::from(u32::try_from(index)?);
+        let change = changes.get(index).copied().flatten();
+        let shown = change.and_then(|change| Some((change.relative?, change.relative_interval)));
+        let Some((relative, interval)) = shown else {
+            let word = arm.judgement.as_ref().map_or("not measured", |judgement| judgement.verdict.word());
+            let style = ("sans-serif", 12).into_font().color(&QUIET).pos(Pos::new(HPos::Left, VPos::Center));
+            chart.draw_series([Text::new(format!("  {word}"), (0.0, y + 0.5), style)])?;
+            continue;
+        };
+        let inside = |share: f64| share.clamp(low, high);
+        let colour = if relative < 0.0 { LESS } else { MORE };
+        chart.draw_series([Rectangle::new([(0.0, y + 0.22), (inside(relative), y + 0.78)], colour.filled())])?;
+        let mut end = relative;
+        if let Some(interval) = interval {
+            let ends = (inside(interval.low), inside(interval.high));
+            chart.draw_series([
+                PathElement::new(vec![(ends.0, y + 0.5), (ends.1, y + 0.5)], TEXT.stroke_width(1)),
+                PathElement::new(vec![(ends.0, y + 0.38), (ends.0, y + 0.62)], TEXT.stroke_width(1)),
+                PathElement::new(vec![(ends.1, y + 0.38), (ends.1, y + 0.62)], TEXT.stroke_width(1)),
+            ])?;
+            end = if relative < 0.0 { interval.low.min(relative) } else { interval.high.max(relative) };
+        }
+        let side = if relative < 0.0 { HPos::Right } else { HPos::Left };
+        let style = ("sans-serif", 12).into_font().color(&TEXT).pos(Pos::new(side, VPos::Center));
+        let label = super::format::percent(relative);
+        let label = if relative < 0.0 { format!("{label}  ") } else { format!("  {label}") };
+        chart.draw_series([Text::new(label, (inside(end), y + 0.5), style)])?;
+    }
+    chart.draw_series([PathElement::new(vec![(0.0, 0.0), (0.0, count)], TEXT.stroke_width(1))])?;
+    Ok(())
+}
+
+/// The range of an axis: all bars and whiskers, 0, and room for the labels; very long ones are cut.
+fn range(changes: &[Option<Change>]) -> (f64, f64) {
+    const LONGEST: f64 = 2.0;
+    const SHORTEST: f64 = 0.1;
+    let mut low: f64 = -SHORTEST;
+    let mut high: f64 = SHORTEST;
+    for change in changes.iter().flatten() {
+        let relative = change.relative.unwrap_or_default();
+        let ends = change.relative_interval.map_or((relative, relative), |ends| (ends.low, ends.high));
+        low = low.min(ends.0.min(relative));
+        high = high.max(ends.1.max(relative));
+    }
+    let (low, high) = (low.max(-1.0), high.min(LONGEST));
+    let room = (high - low) * 0.18;
+    (low - room, high + room)
+}
+
+fn put(area: &Area<'_>, text: &str, at: (i32, i32), size: i32, colour: &RGBColor, side: HPos) -> Drawn {
+    let style = ("sans-serif", size).into_font().color(colour).pos(Pos::new(side, VPos::Top));
+    area.draw(&Text::new(text.to_owned(), at, style))?;
+    Ok(())
+}
+
+fn middle_text(area: &Area<'_>, text: &str, at: (i32, i32), size: i32, colour: &RGBColor, side: HPos) -> Drawn {
+    let style = ("sans-serif", size).into_font().color(colour).pos(Pos::new(side, VPos::Center));
+    area.draw(&Text::new(text.to_owned(), at, style))?;
+    Ok(())
+}

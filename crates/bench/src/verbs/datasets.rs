@@ -1,0 +1,90 @@
+//! `datasets list` and `datasets fetch`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use data::SetId;
+use data::fetch::{Event, Fetch, FetchError};
+use data::manifest::Manifest;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::cli::{DatasetsDir, Failure, FetchArgs};
+use crate::defaults;
+
+/// Prints the data sets, and what of them is in the folder.
+///
+/// # Errors
+///
+/// [`Failure::Internal`] if the manifest does not parse.
+pub fn list(args: &DatasetsDir) -> Result<(), Failure> {
+    let manifest = Manifest::shipped().context("the manifest of the data sets is broken")?;
+    let dir = args.dir.clone().unwrap_or_else(defaults::data_dir);
+    println!("in {}:", dir.display());
+    for set in &manifest.sets {
+        let bytes: u64 = set.full.iter().filter_map(|file| file.bytes).sum();
+        let size = if bytes == 0 { "size unknown".to_owned() } else { bytesize::ByteSize(bytes).to_string() };
+        let there = if dir.join(&set.name).is_dir() { "there" } else { "not there" };
+        println!("\n{}: {there}", set.name);
+        println!("  full set: {size}; `cargo xtask datasets fetch {}`", set.name);
+        println!("  licence:  {}", set.licence);
+        println!("  credit:   {}", set.attribution);
+        println!("  home:     {}", set.home);
+    }
+    println!("\nsynthetic: always there, generated from a seed");
+    Ok(())
+}
+
+/// Downloads a full data set.
+///
+/// # Errors
+///
+/// [`Failure::Output`] if a file cannot be written, [`Failure::Input`] if another file is in the way,
+/// [`Failure::Internal`] if no source delivers.
+pub fn fetch(args: &FetchArgs) -> Result<(), Failure> {
+    let manifest = Manifest::shipped().context("the manifest of the data sets is broken")?;
+    let set = SetId::from(args.set);
+    let dir = args.dir.clone().unwrap_or_else(full_dir);
+    let bar = ProgressBar::new(0);
+    let style = "{msg} {bar:24} {bytes}/{total_bytes} [{bytes_per_sec}, {eta} left]";
+    if let Ok(style) = ProgressStyle::with_template(style) {
+        bar.set_style(style);
+    }
+    let fetched = Fetch::new(&manifest, set, &dir).and_then(|fetch| fetch.run(&mut |event| show(&event, &bar)));
+    bar.finish_and_clear();
+    fetched.map_err(|error| match error {
+        FetchError::Io { .. } => Failure::Output(error.into()),
+        FetchError::Differs { .. } => Failure::input("dir", error),
+        error => Failure::Internal(error.into()),
+    })?;
+    println!("{set} is in {}; use it with --data-dir {}", dir.display(), dir.display());
+    Ok(())
+}
+
+/// Beside the sample that ships, which must stay as it is.
+fn full_dir() -> PathBuf {
+    defaults::data_dir().join("full")
+}
+
+fn show(event: &Event<'_>, bar: &ProgressBar) {
+    let name = |path: &Path| path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let line = |text: String| if bar.is_hidden() { eprintln!("{text}") } else { bar.println(text) };
+    match event {
+        Event::Present { path } => line(format!("{}: already there", name(path))),
+        Event::Started { path, url, resumed_from } => {
+            bar.set_message(name(path));
+            bar.set_position(*resumed_from);
+            line(format!("{}: from {url}", name(path)));
+        }
+        Event::Progress { done, total, .. } => {
+            if let Some(total) = total {
+                bar.set_length(*total);
+            }
+            bar.set_position(*done);
+        }
+        Event::Retrying { path, error, pause } => {
+            line(format!("{}: {error}; again in {:.0} s", name(path), pause.as_secs_f64()));
+        }
+        Event::Done { path } => line(format!("{}: done", name(path))),
+        _ => {}
+    }
+}

@@ -1,0 +1,160 @@
+//! Everything between the flags and the first run: settings, checks, the folder, the records that are there.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use mem_policy::{Environment, Problem};
+
+use super::ask_environment;
+use crate::cli::{ExperimentArgs, Failure};
+use crate::config::{Experiment, Settings, resolve};
+use crate::experiment::{Arm, Host, Output, Schedule, arms};
+use crate::record::{FileSink, RecordLog};
+use crate::run::spec::EnvironmentReport;
+
+/// An experiment that is ready to run.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The settings.
+    pub experiment: Experiment,
+    /// The runs.
+    pub schedule: Schedule,
+    /// The device.
+    pub found: EnvironmentReport,
+    folder: PathBuf,
+    resumed: bool,
+}
+
+/// Reads the settings, asks for the device, and checks everything.
+///
+/// # Errors
+///
+/// [`Failure::Input`] with every problem.
+pub fn prepare(args: &ExperimentArgs) -> Result<Prepared, Failure> {
+    let mut problems = Vec::new();
+    let mut read = |path: &Path| match Settings::from_file(path) {
+        Ok(settings) => settings,
+        Err(found) => {
+            problems.extend(found);
+            Settings::default()
+        }
+    };
+    let file = args.config.as_deref().map(&mut read).unwrap_or_default();
+    let stored = args.resume.as_deref().map(|dir| read(&Output::open(dir).experiment()));
+    let asked = args.settings.clone().over(file);
+    let settings = asked.over(stored.clone().unwrap_or_default());
+
+    let found = match ask_environment(settings.device.unwrap_or_default()) {
+        Ok(found) => found,
+        // The other problems are reported with this one, but for those that depend on the device.
+        Err(Failure::Input(device)) => {
+            problems.extend(device);
+            problems.extend(resolve(settings, &Environment::cpu()).err().unwrap_or_default());
+            return Err(problems.into());
+        }
+        Err(other) => return Err(other),
+    };
+    let resolved = resolve(settings, &found.environment);
+    let folder = match (&args.resume, &args.out) {
+        (Some(dir), _) | (None, Some(dir)) => dir.clone(),
+        (None, None) => default_folder(resolved.as_ref().ok()),
+    };
+    let records = Output::open(&folder).records();
+    if args.resume.is_none() && records.exists() {
+        let message = format!("{} exists: go on with --resume, or choose another folder", records.display());
+        problems.push(Problem::new("out", message));
+    }
+    let experiment = match resolved {
+        Ok(experiment) => experiment,
+        Err(found) => {
+            problems.extend(found);
+            return Err(problems.into());
+        }
+    };
+    if let (Some(dir), Some(stored)) = (&args.resume, stored) {
+        problems.extend(resumable(&experiment, stored, dir, &found));
+    }
+    if !problems.is_empty() {
+        return Err(problems.into());
+    }
+    let arms: Vec<Arm> = arms(&experiment, &found.environment)?;
+    let schedule = Schedule::new(&experiment, &arms);
+    Ok(Prepared { experiment, schedule, found, folder, resumed: args.resume.is_some() })
+}
+
+/// What keeps the records in `dir` from being continued: other settings, another device.
+fn resumable(experiment: &Experiment, stored: Settings, dir: &Path, found: &EnvironmentReport) -> Vec<Problem> {
+    let mut problems = match resolve(stored, &found.environment) {
+        Ok(stored) => experiment.differences(&stored),
+        Err(problems) => problems,
+    };
+    match Output::open(dir).read_host() {
+        Ok(host) => problems.extend(host.differences(found)),
+        Err(error) => problems.push(Problem::new("resume", error.to_string())),
+    }
+    problems
+}
+
+/// `./results/TIME-NAME`.
+fn default_folder(experiment: Option<&Experiment>) -> PathBuf {
+    let name = experiment.map_or_else(String::new, |experiment| {
+        let sets: Vec<&str> = experiment.dataset.iter().map(|set| set.name()).collect();
+        format!("-{}", sets.join("-"))
+    });
+    PathBuf::from("results").join(format!("{}{name}", Timestamp::now().strftime("%Y%m%dT%H%M%SZ")))
+}
+
+impl Prepared {
+    /// Opens the output folder and the records, and says which runs are done.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Output`] if the folder cannot be written.
+    pub fn open(&self, command: String) -> Result<(Output, RecordLog<FileSink>, BTreeSet<String>), Failure> {
+        let output = Output::create(&self.folder)?;
+        let Self { experiment, found, resumed, .. } = self;
+        if *resumed {
+            let mut host = output.read_host()?;
+            host.commands.push(command);
+            output.write_host(&host)?;
+            let records = output.records();
+            if !records.exists() {
+                return Ok((output, RecordLog::create(&records)?, BTreeSet::new()));
+            }
+            let (log, contents) = RecordLog::resume(&records)?;
+            if let Some(cut) = &contents.truncated {
+                eprintln!("line {} of the records was cut off while it was written; its run is done again", cut.line);
+            }
+            let finished = contents.latest().into_values().filter(|record| record.outcome.is_final());
+            let done = finished.map(|record| record.id.clone()).collect();
+            return Ok((output, log, done));
+        }
+        output.write("experiment.toml", experiment.to_toml().map_err(|problem| vec![problem])?.as_bytes())?;
+        let host = Host { commands: vec![command], started_at: Timestamp::now(), found: found.clone() };
+        output.write_host(&host)?;
+        let log = RecordLog::create(&output.records()).map_err(|error| Failure::Output(error.into()))?;
+        Ok((output, log, BTreeSet::new()))
+    }
+}
+
+/// The settings and the schedule, for `--dry-run`.
+///
+/// # Errors
+///
+/// [`Failure::Input`] if the settings have no TOML form.
+pub fn describe(prepared: &Prepared) -> Result<String, Failure> {
+    let Prepared { experiment, schedule, found, .. } = prepared;
+    let mut text = experiment.to_toml().map_err(|problem| vec![problem])?;
+    text.push_str(&format!(
+        "\n# on {} ({}); {} runs:\n",
+        found.device.name,
+        found.device.backend,
+        schedule.entries.len()
+    ));
+    for entry in &schedule.entries {
+        let why = entry.arm.unsupported.as_ref().map_or_else(String::new, |why| format!(", not run: {why}"));
+        text.push_str(&format!("# {}. {} (seed {}){why}\n", entry.position, entry.id, entry.seed));
+    }
+    Ok(text)
+}
