@@ -1,5 +1,6 @@
 //! The command line of the bench crate.
 
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use bench::cli::{Cli, DatasetsVerb, ExperimentArgs, Failure, INTERRUPTED, Verb};
@@ -19,18 +20,19 @@ fn main() -> ExitCode {
 }
 
 fn dispatch(verb: Verb) -> Result<ExitCode, Failure> {
-    match verb {
+    let text = match verb {
         Verb::Experiment(args) => return experiment(&args),
-        Verb::Report(args) => print!("{}", report::terminal(&verbs::rewrite(&args)?, width())),
-        Verb::Policies(args) if args.markdown => print!("{}", verbs::policies_markdown()),
-        Verb::Policies(_) => println!("{}", verbs::policies_table(width())),
+        Verb::Report(args) => report::terminal(&verbs::rewrite(&args)?, width()),
+        Verb::Policies(args) if args.markdown => verbs::policies_markdown(),
+        Verb::Policies(_) => verbs::policies_table(width()),
         Verb::Probe(args) => return verbs::probe(args.device),
         Verb::Datasets(DatasetsVerb::List(args)) => verbs::list(&args)?,
         Verb::Datasets(DatasetsVerb::Fetch(args)) => verbs::fetch(&args)?,
         Verb::Run(args) => return verbs::run_child(&args),
         Verb::Environment(args) => return Ok(run::environment_main(args.device)),
         Verb::ProbeChild(args) => return Ok(run::probe(args.device)),
-    }
+    };
+    show(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -38,7 +40,7 @@ fn experiment(args: &ExperimentArgs) -> Result<ExitCode, Failure> {
     // Parse, validate, schedule: nothing runs and nothing is written before all of it is right.
     let prepared = verbs::prepare(args)?;
     if args.dry_run {
-        print!("{}", verbs::describe(&prepared)?);
+        show(&verbs::describe(&prepared)?)?;
         return Ok(ExitCode::SUCCESS);
     }
 
@@ -62,13 +64,22 @@ fn experiment(args: &ExperimentArgs) -> Result<ExitCode, Failure> {
 
     // Compare, export.
     let summary = verbs::export_all(&output)?;
-    print!("{}", report::terminal(&summary, width()));
-    println!("results: {}", output.dir().display());
+    show(&format!("{}results: {}\n", report::terminal(&summary, width()), output.dir().display()))?;
     if end == RunEnd::Interrupted {
         eprintln!("interrupted: {} records are kept; {}", log.kept(), go_on());
         return Ok(ExitCode::from(INTERRUPTED));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints to standard output, to whoever still listens: `| head` is no failure.
+fn show(text: &str) -> Result<(), Failure> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::Output(anyhow::Error::from(error).context("cannot write to standard output")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The command as the user would type it again.

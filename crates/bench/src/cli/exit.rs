@@ -55,9 +55,21 @@ impl fmt::Display for Failure {
                 writeln!(f, "error: {} problem(s) with the input; nothing was run", problems.len())?;
                 problems.iter().try_for_each(|problem| writeln!(f, "  - {problem}"))
             }
-            Self::Output(error) | Self::Internal(error) => writeln!(f, "error: {error:#}"),
+            Self::Output(error) | Self::Internal(error) => writeln!(f, "error: {}", chain(error)),
         }
     }
+}
+
+/// An error and its causes, but for those that the error itself spells out.
+fn chain(error: &anyhow::Error) -> String {
+    error.chain().fold(String::new(), |text, cause| {
+        let cause = cause.to_string();
+        match text.as_str() {
+            "" => cause,
+            said if said.contains(&cause) => text,
+            said => format!("{said}: {cause}"),
+        }
+    })
 }
 
 impl From<Vec<Problem>> for Failure {

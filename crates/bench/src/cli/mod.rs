@@ -20,6 +20,17 @@ Exit codes:
   3    the output cannot be written: what was recorded is kept
   130  interrupted: what was recorded is kept, and how to go on is printed";
 
+const EXPERIMENT_HELP: &str = "\
+Sizes that are not given follow the device: minutes on two CPU cores, more to do on a GPU. `--dry-run` prints them,
+and DIR/experiment.toml records them. Reports name the counter behind each figure; docs/measuring.md explains them.
+
+Exit codes:
+  0    every arm has an outcome
+  1    an internal failure: a child could not be started, a report could not be drawn
+  2    bad input: every problem is listed, and nothing ran
+  3    the output cannot be written: what was recorded is kept
+  130  interrupted: what was recorded is kept, and how to go on is printed";
+
 /// Measures what each memory policy saves and costs, on real images and on this machine
 #[derive(Debug, Parser)]
 #[command(name = "bench", bin_name = "cargo xtask", version, after_help = EXIT_CODES, max_term_width = 110)]
@@ -33,7 +44,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Measure every policy ON against OFF, each run in a process of its own
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = EXPERIMENT_HELP)]
     Experiment(Box<ExperimentArgs>),
     /// Write the summary, the pages and the figure again from the records of an experiment
     Report(ReportArgs),
@@ -114,7 +125,7 @@ pub enum DatasetsVerb {
 #[derive(Debug, Args)]
 pub struct DatasetsDir {
     /// The folder that holds `mnist/` and `caltech101/` [default: the sample that ships]
-    #[arg(long, env = "MEM_POLICY_DATA", value_name = "DIR")]
+    #[arg(long, env = "MEM_POLICY_DATA", hide_env_values = true, value_name = "DIR")]
     pub dir: Option<PathBuf>,
 }
 
@@ -125,7 +136,7 @@ pub struct FetchArgs {
     #[arg(value_enum, value_name = "SET")]
     pub set: FetchSet,
     /// The folder to download to [default: `full` beside the sample that ships]
-    #[arg(long, env = "MEM_POLICY_DATA", value_name = "DIR")]
+    #[arg(long, env = "MEM_POLICY_DATA", hide_env_values = true, value_name = "DIR")]
     pub dir: Option<PathBuf>,
 }
 

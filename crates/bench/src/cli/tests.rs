@@ -83,3 +83,14 @@ fn failures_have_the_documented_exit_codes() {
         assert_eq!(failure.code(), code, "{failure}");
     }
 }
+
+#[test]
+fn a_failure_says_each_cause_once() {
+    use crate::experiment::OutputError;
+    let source = std::io::Error::from(std::io::ErrorKind::StorageFull);
+    let said = source.to_string();
+    let failure = Failure::from(OutputError::Write { path: "o".into(), source });
+    assert_eq!(failure.to_string(), format!("error: cannot write o: {said}\n"));
+    let failure = Failure::Internal(anyhow::anyhow!("the cause").context("what failed"));
+    assert_eq!(failure.to_string(), "error: what failed: the cause\n");
+}

@@ -33,7 +33,7 @@ pub struct Settings {
     pub seed: Option<u64>,
 
     /// The folder that holds `mnist/` and `caltech101/` [default: the sample that ships]
-    #[arg(long, env = "MEM_POLICY_DATA", value_name = "DIR", help_heading = "Data")]
+    #[arg(long, env = "MEM_POLICY_DATA", hide_env_values = true, value_name = "DIR", help_heading = "Data")]
     pub data_dir: Option<PathBuf>,
     /// Training images at most, before any policy, or `all`
     #[arg(long, value_name = "N|all", help_heading = "Data")]

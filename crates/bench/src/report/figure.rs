@@ -25,6 +25,8 @@ const AXIS: i32 = 56;
 const TITLE: i32 = 56;
 const FOOT: i32 = 34;
 const GAP: i32 = 24;
+/// Between the labels of an axis and the next data set.
+const BELOW: i32 = 20;
 
 /// Draws `summary`.
 ///
@@ -101,11 +103,21 @@ fn draw_panel(
     let changes: Vec<Option<Change>> = set.arms.iter().map(change).collect();
     let (low, high) = range(&changes);
     let count = f64::from(rows(set));
+    // Between a bar and its number.
+    let gap = (high - low) * 0.012;
     put(panel, title, (0, 18), 14, &TEXT, HPos::Left)?;
-    put(panel, "less (better)   <   change against the baseline   >   more (worse)", (0, 38), 12, &QUIET, HPos::Left)?;
+    put(
+        panel,
+        "change against the baseline; left is less (better), right is more (worse)",
+        (0, 38),
+        12,
+        &QUIET,
+        HPos::Left,
+    )?;
     let mut chart = ChartBuilder::on(panel)
         .margin_top(HEAD)
-        .x_label_area_size(AXIS - 20)
+        .margin_bottom(BELOW)
+        .x_label_area_size(AXIS - BELOW)
         .build_cartesian_2d(low..high, count..0.0)?;
     chart
         .configure_mesh()
@@ -127,7 +139,7 @@ fn draw_panel(
         let Some((relative, interval)) = shown else {
             let word = arm.judgement.as_ref().map_or("not measured", |judgement| judgement.verdict.word());
             let style = ("sans-serif", 12).into_font().color(&QUIET).pos(Pos::new(HPos::Left, VPos::Center));
-            chart.draw_series([Text::new(format!("  {word}"), (0.0, y + 0.5), style)])?;
+            chart.draw_series([Text::new(word.to_owned(), (gap, y + 0.5), style)])?;
             continue;
         };
         let inside = |share: f64| share.clamp(low, high);
@@ -146,8 +158,8 @@ fn draw_panel(
         let side = if relative < 0.0 { HPos::Right } else { HPos::Left };
         let style = ("sans-serif", 12).into_font().color(&TEXT).pos(Pos::new(side, VPos::Center));
         let label = super::format::percent(relative);
-        let label = if relative < 0.0 { format!("{label}  ") } else { format!("  {label}") };
-        chart.draw_series([Text::new(label, (inside(end), y + 0.5), style)])?;
+        let end = if relative < 0.0 { inside(end) - gap } else { inside(end) + gap };
+        chart.draw_series([Text::new(label, (end, y + 0.5), style)])?;
     }
     chart.draw_series([PathElement::new(vec![(0.0, 0.0), (0.0, count)], TEXT.stroke_width(1))])?;
     Ok(())

@@ -20,24 +20,27 @@ pub(super) fn percent(share: f64) -> String {
     if percent.abs() < 0.05 { "0.0 %".to_owned() } else { format!("{percent:+.1} %") }
 }
 
-fn interval(interval: Interval) -> String {
-    format!(" [{}, {}]", percent(interval.low), percent(interval.high))
+/// Half the width of an interval, which lies evenly around its mean.
+fn half(interval: Interval) -> f64 {
+    (interval.high - interval.low) / 2.0
 }
 
-/// A change as a share of the baseline, with its interval if it has one.
+/// A change as a share of the baseline, with its interval if it has one: `-12.3 % ±0.4`.
 pub(super) fn relative(change: Option<&Change>) -> String {
     let Some((change, relative)) = change.and_then(|change| Some((change, change.relative?))) else {
         return ABSENT.to_owned();
     };
-    format!("{}{}", percent(relative), change.relative_interval.map(interval).unwrap_or_default())
+    let ends = change.relative_interval.map(|ends| format!(" ±{:.1}", half(ends) * 100.0));
+    format!("{}{}", percent(relative), ends.unwrap_or_default())
 }
 
 /// A change of a share, in percentage points.
 pub(super) fn points(change: Option<&Change>) -> String {
     let Some(change) = change else { return ABSENT.to_owned() };
-    let points = |value: f64| format!("{:+.1}", value * 100.0);
-    let ends = change.difference_interval.map(|ends| format!(" [{}, {}]", points(ends.low), points(ends.high)));
-    format!("{} pp{}", points(change.difference), ends.unwrap_or_default())
+    let points = change.difference * 100.0;
+    let points = if points.abs() < 0.05 { "0.0".to_owned() } else { format!("{points:+.1}") };
+    let ends = change.difference_interval.map(|ends| format!(" ±{:.1}", half(ends) * 100.0));
+    format!("{points} pp{}", ends.unwrap_or_default())
 }
 
 pub(super) fn optional(value: Option<f64>, digits: usize, unit: &str) -> String {

@@ -13,7 +13,7 @@ pub fn terminal(summary: &Summary, width: u16) -> String {
     for set in &summary.sets {
         let table = tables::verdicts(set);
         let mut drawn = Drawn::new();
-        drawn.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
+        drawn.load_style(comfy_table::presets::NOTHING);
         drawn.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
         drawn.set_header(table.headers);
         drawn.add_rows(table.rows.into_iter().map(|row| row.cells));

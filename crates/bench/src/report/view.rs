@@ -49,9 +49,9 @@ impl View {
             notes: summary.notes.clone(),
             interval_method: summary.interval_method.clone(),
             rules: format!(
-                "`saves`: the memory counter goes down by at least {:.0} % and the interval of the change excludes 0. \
-                 `costs`: it does not, and memory or the time for an image goes up by at least {:.0} % or {:.0} % \
-                 with an interval that excludes 0. `no effect`: neither.",
+                "`saves`: the memory counter goes down by at least {:.0} %. `costs`: it does not, and memory goes up by \
+                 at least {:.0} %, or the time for an image by at least {:.0} %. `no effect`: neither. A change counts \
+                 if its interval excludes 0.",
                 rules::SAVES_MEMORY * 100.0,
                 rules::COSTS_MEMORY * 100.0,
                 rules::COSTS_TIME * 100.0,

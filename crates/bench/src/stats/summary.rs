@@ -252,7 +252,15 @@ fn judge(
         Verdict::Unsupported { why }
     } else if done == 0 {
         let how = runs.iter().find(|run| run.outcome.is_final()).or(runs.first());
-        Verdict::Failed { how: how.map_or_else(|| "never run".to_owned(), |run| run.outcome.to_string()) }
+        let how = how.map_or_else(
+            || "never run".to_owned(),
+            |run| match &run.outcome {
+                // The verdict says `failed` already.
+                Outcome::Failed { message } => message.clone(),
+                outcome => outcome.to_string(),
+            },
+        );
+        Verdict::Failed { how }
     } else {
         if done < final_runs {
             notes.push(format!("{done} of {final_runs} runs completed"));

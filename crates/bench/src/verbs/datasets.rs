@@ -11,36 +11,39 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::cli::{DatasetsDir, Failure, FetchArgs};
 use crate::defaults;
 
-/// Prints the data sets, and what of them is in the folder.
+/// The data sets, and what of them is in the folder, as text.
 ///
 /// # Errors
 ///
 /// [`Failure::Internal`] if the manifest does not parse.
-pub fn list(args: &DatasetsDir) -> Result<(), Failure> {
+pub fn list(args: &DatasetsDir) -> Result<String, Failure> {
     let manifest = Manifest::shipped().context("the manifest of the data sets is broken")?;
     let dir = args.dir.clone().unwrap_or_else(defaults::data_dir);
-    println!("in {}:", dir.display());
+    let mut text = format!("in {}:\n", dir.display());
     for set in &manifest.sets {
         let bytes: u64 = set.full.iter().filter_map(|file| file.bytes).sum();
         let size = if bytes == 0 { "size unknown".to_owned() } else { bytesize::ByteSize(bytes).to_string() };
         let there = if dir.join(&set.name).is_dir() { "there" } else { "not there" };
-        println!("\n{}: {there}", set.name);
-        println!("  full set: {size}; `cargo xtask datasets fetch {}`", set.name);
-        println!("  licence:  {}", set.licence);
-        println!("  credit:   {}", set.attribution);
-        println!("  home:     {}", set.home);
+        text.push_str(&format!(
+            "\n{name}: {there}\n  full set: {size}; `cargo xtask datasets fetch {name}`\n  licence:  {}\n  \
+             credit:   {}\n  home:     {}\n",
+            set.licence,
+            set.attribution,
+            set.home,
+            name = set.name,
+        ));
     }
-    println!("\nsynthetic: always there, generated from a seed");
-    Ok(())
+    text.push_str("\nsynthetic: always there, generated from a seed\n");
+    Ok(text)
 }
 
-/// Downloads a full data set.
+/// Downloads a full data set, and says where it is.
 ///
 /// # Errors
 ///
 /// [`Failure::Output`] if a file cannot be written, [`Failure::Input`] if another file is in the way,
 /// [`Failure::Internal`] if no source delivers.
-pub fn fetch(args: &FetchArgs) -> Result<(), Failure> {
+pub fn fetch(args: &FetchArgs) -> Result<String, Failure> {
     let manifest = Manifest::shipped().context("the manifest of the data sets is broken")?;
     let set = SetId::from(args.set);
     let dir = args.dir.clone().unwrap_or_else(full_dir);
@@ -56,8 +59,7 @@ pub fn fetch(args: &FetchArgs) -> Result<(), Failure> {
         FetchError::Differs { .. } => Failure::input("dir", error),
         error => Failure::Internal(error.into()),
     })?;
-    println!("{set} is in {}; use it with --data-dir {}", dir.display(), dir.display());
-    Ok(())
+    Ok(format!("{set} is in {dir}; use it with --data-dir {dir}\n", dir = dir.display()))
 }
 
 /// Beside the sample that ships, which must stay as it is.

@@ -24,7 +24,7 @@ pub fn policies_table(width: u16) -> String {
             params.join("\n"),
         ]);
     }
-    table.trim_fmt()
+    table.trim_fmt() + "\n"
 }
 
 /// The registry as `docs/policies.md`.
