@@ -127,7 +127,7 @@ fn draw_panel(
         .x_label_formatter(&|share| {
             if share.abs() < 1e-9 { "0 %".to_owned() } else { format!("{:+.0} %", share * 100.0) }
         })
-        .x_label_style(("sans-serif", 12).into_font().color(&QUIET))
+        .x_label_style(font(12).color(&QUIET))
         .axis_style(QUIET)
         .bold_line_style(GRID)
         .light_line_style(WHITE)
@@ -138,7 +138,7 @@ fn draw_panel(
         let shown = change.and_then(|change| Some((change.relative?, change.relative_interval)));
         let Some((relative, interval)) = shown else {
             let word = arm.judgement.as_ref().map_or("not measured", |judgement| judgement.verdict.word());
-            let style = ("sans-serif", 12).into_font().color(&QUIET).pos(Pos::new(HPos::Left, VPos::Center));
+            let style = font(12).color(&QUIET).pos(Pos::new(HPos::Left, VPos::Center));
             chart.draw_series([Text::new(word.to_owned(), (gap, y + 0.5), style)])?;
             continue;
         };
@@ -156,7 +156,7 @@ fn draw_panel(
             end = if relative < 0.0 { interval.low.min(relative) } else { interval.high.max(relative) };
         }
         let side = if relative < 0.0 { HPos::Right } else { HPos::Left };
-        let style = ("sans-serif", 12).into_font().color(&TEXT).pos(Pos::new(side, VPos::Center));
+        let style = font(12).color(&TEXT).pos(Pos::new(side, VPos::Center));
         let label = super::format::percent(relative);
         let end = if relative < 0.0 { inside(end) - gap } else { inside(end) + gap };
         chart.draw_series([Text::new(label, (end, y + 0.5), style)])?;
@@ -183,13 +183,18 @@ fn range(changes: &[Option<Change>]) -> (f64, f64) {
 }
 
 fn put(area: &Area<'_>, text: &str, at: (i32, i32), size: i32, colour: &RGBColor, side: HPos) -> Drawn {
-    let style = ("sans-serif", size).into_font().color(colour).pos(Pos::new(side, VPos::Top));
+    let style = font(size).color(colour).pos(Pos::new(side, VPos::Top));
     area.draw(&Text::new(text.to_owned(), at, style))?;
     Ok(())
 }
 
 fn middle_text(area: &Area<'_>, text: &str, at: (i32, i32), size: i32, colour: &RGBColor, side: HPos) -> Drawn {
-    let style = ("sans-serif", size).into_font().color(colour).pos(Pos::new(side, VPos::Center));
+    let style = font(size).color(colour).pos(Pos::new(side, VPos::Center));
     area.draw(&Text::new(text.to_owned(), at, style))?;
     Ok(())
+}
+
+/// The font in `pixels`: plotters divides sizes by this number on their way into an SVG.
+fn font(pixels: i32) -> FontDesc<'static> {
+    ("sans-serif", f64::from(pixels) * 1.24).into_font()
 }

@@ -73,7 +73,11 @@ pub(super) fn verdicts(set: &SetSummary) -> Table {
 pub(super) fn memory(set: &SetSummary) -> Table {
     let rows = set.arms.iter().flat_map(|arm| {
         arm.memory.iter().map(move |memory| {
-            let MemoryChange { counter, source, how, change, why_not } = memory;
+            let MemoryChange { counter, source, arm_how, baseline_how, change, why_not } = memory;
+            let how = match memory.caution() {
+                Some(caution) => caution,
+                None => kind(if change.is_some() { *arm_how } else { *baseline_how }),
+            };
             let cells = match change {
                 Some(change) => vec![bytes(change.arm), bytes(change.baseline), relative(Some(change))],
                 None => {
@@ -81,7 +85,7 @@ pub(super) fn memory(set: &SetSummary) -> Table {
                     vec![peak(arm, counter), peak(&set.baseline, counter), format!("not compared: {why}")]
                 }
             };
-            let names = [arm.arm.clone(), counter.clone(), format!("{source} ({})", kind(*how))];
+            let names = [arm.arm.clone(), counter.clone(), format!("{source} ({how})")];
             Row { class: String::new(), cells: names.into_iter().chain(cells).collect() }
         })
     });

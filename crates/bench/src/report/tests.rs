@@ -96,10 +96,3 @@ fn a_folder_that_cannot_be_written_is_an_error_with_its_path() {
     let error = export(&fixture::summary(), &Output::open(&gone)).unwrap_err().to_string();
     assert!(error.contains("gone") && error.contains("summary.json"), "{error}");
 }
-
-#[test]
-fn zz_dump() {
-    let f = std::path::Path::new("/tmp/fig");
-    std::fs::create_dir_all(f).unwrap();
-    export(&fixture::summary(), &Output::open(f)).unwrap();
-}

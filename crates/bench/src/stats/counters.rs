@@ -32,8 +32,10 @@ pub struct MemoryChange {
     pub counter: String,
     /// Where it is read, on both sides.
     pub source: String,
-    /// How its peak came about, on both sides.
-    pub how: PeakKind,
+    /// How the arm's peak came about: sampled if it was so in any run.
+    pub arm_how: PeakKind,
+    /// How the baseline's peak came about.
+    pub baseline_how: PeakKind,
     /// The change. `None` if there is nothing to compare.
     pub change: Option<Change>,
     /// Why there is nothing to compare.
@@ -44,43 +46,56 @@ impl MemoryChange {
     /// The change of `counter` over `pairs` of results, arm first. `None` if no baseline read it.
     #[must_use]
     pub fn of(counter: &str, pairs: &[(&RunResult, &RunResult)]) -> Option<Self> {
-        let (source, how) = pairs.iter().find_map(|(_, baseline)| identity(baseline.peaks.get(counter)?))?;
+        let source = pairs.iter().find_map(|(_, baseline)| reading(baseline, counter).ok())?.source.to_owned();
+        let (mut arm_how, mut baseline_how) = (PeakKind::Exact, PeakKind::Exact);
         let mut sides = Vec::new();
         let mut why_not = None;
         for (arm, baseline) in pairs {
             match (reading(arm, counter), reading(baseline, counter)) {
-                (Ok(arm), Ok(baseline)) if arm.1 == baseline.1 => {
-                    sides.push(Side { arm: arm.0, baseline: baseline.0 });
+                (Ok(arm), Ok(baseline)) if arm.source == baseline.source => {
+                    sides.push(Side { arm: arm.bytes, baseline: baseline.bytes });
+                    arm_how = looser(arm_how, arm.how);
+                    baseline_how = looser(baseline_how, baseline.how);
                 }
-                (Ok((_, arm)), Ok((_, baseline))) => {
-                    why_not = Some(format!("the counters differ: {arm} against {baseline}"));
+                (Ok(arm), Ok(baseline)) => {
+                    let (arm, baseline) = (arm.source, baseline.source);
+                    why_not = Some(format!("{counter} was read from {arm}, and for the baseline from {baseline}"));
                 }
                 (Err(why), _) | (_, Err(why)) => why_not = Some(why),
             }
         }
         let change = if why_not.is_none() { Change::of(Unit::Bytes, &sides) } else { None };
-        Some(Self { counter: counter.to_owned(), source: source.to_owned(), how, change, why_not })
+        Some(Self { counter: counter.to_owned(), source, arm_how, baseline_how, change, why_not })
     }
-}
 
-fn identity(reading: &PeakReading) -> Option<(&str, PeakKind)> {
-    match reading {
-        PeakReading::Read { source, how, .. } => Some((source, *how)),
-        PeakReading::Absent { .. } => None,
-    }
-}
-
-/// A counter's value in bytes and its identity, or why it is not there.
-#[expect(clippy::cast_precision_loss, reason = "sizes of memory are far below 2^52 bytes")]
-fn reading(result: &RunResult, counter: &str) -> Result<(f64, String), String> {
-    match result.peaks.get(counter) {
-        Some(PeakReading::Read { bytes, how, source }) => {
-            let how = match how {
-                PeakKind::Exact => "exact",
-                PeakKind::Sampled => "sampled",
-            };
-            Ok((*bytes as f64, format!("{counter} from {source} ({how})")))
+    /// What a reader should know if one side's peak is exact and the other's is not.
+    #[must_use]
+    pub fn caution(&self) -> Option<&'static str> {
+        match (self.arm_how, self.baseline_how) {
+            (PeakKind::Sampled, PeakKind::Exact) => {
+                Some("its peak is sampled and may be higher; the baseline's is exact")
+            }
+            (PeakKind::Exact, PeakKind::Sampled) => Some("the baseline's peak is sampled and may be higher"),
+            _ => None,
         }
+    }
+}
+
+fn looser(a: PeakKind, b: PeakKind) -> PeakKind {
+    if a == PeakKind::Exact { b } else { a }
+}
+
+struct Reading<'a> {
+    bytes: f64,
+    how: PeakKind,
+    source: &'a str,
+}
+
+/// A counter's peak, or why it is not there.
+#[expect(clippy::cast_precision_loss, reason = "sizes of memory are far below 2^52 bytes")]
+fn reading<'a>(result: &'a RunResult, counter: &str) -> Result<Reading<'a>, String> {
+    match result.peaks.get(counter) {
+        Some(PeakReading::Read { bytes, how, source }) => Ok(Reading { bytes: *bytes as f64, how: *how, source }),
         Some(PeakReading::Absent { why }) => Err(why.clone()),
         None => Err(format!("{counter} was not recorded")),
     }

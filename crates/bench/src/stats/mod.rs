@@ -2,6 +2,7 @@
 //!
 //! `docs/measuring.md` says why each number is what it is.
 
+mod arm;
 mod change;
 mod counters;
 mod describe;
@@ -15,7 +16,7 @@ pub use counters::{MemoryChange, primary_counter};
 pub use describe::{Spread, median};
 pub use interval::{Interval, LEVEL, METHOD, mean_interval};
 pub use run::RunStats;
-pub use summary::{ArmSummary, OutcomeCount, SUMMARY_VERSION, SetSummary, Summary, summarise};
+pub use summary::{ArmSummary, OutcomeCount, Quality, SUMMARY_VERSION, SetSummary, Summary, summarise};
 pub use verdict::{Judgement, Verdict, rules};
 
 #[cfg(test)]

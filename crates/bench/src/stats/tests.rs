@@ -156,19 +156,30 @@ fn arms_are_judged_by_what_became_of_their_runs() {
     assert_eq!(judgement.verdict, Verdict::NotCompared { why });
 }
 
+/// The verdict on an arm that saves, with its primary counter read in another way.
+fn judged_with(source: &str, how: PeakKind) -> Judgement {
+    let base = completed(SetId::Mnist, BASELINE, BASE);
+    let mut other = completed(SetId::Mnist, "subset", BASE);
+    for record in &mut other {
+        let reading = PeakReading::Read { bytes: 50 * MIB, how, source: source.into() };
+        record.result.as_mut().unwrap().peaks.insert("heap.in_use".into(), reading);
+    }
+    judged(&[base, other].concat(), "subset")
+}
+
 #[test]
 fn different_counters_are_never_compared() {
-    let base = completed(SetId::Mnist, BASELINE, BASE);
-    let mut other = completed(SetId::Mnist, "subset", Takes { heap: 50 * MIB, ..BASE });
-    for record in &mut other {
-        let sampled = PeakReading::Read { bytes: 1, how: PeakKind::Sampled, source: "the counting allocator".into() };
-        record.result.as_mut().unwrap().peaks.insert("heap.in_use".into(), sampled);
-    }
-    let judgement = judged(&[base, other].concat(), "subset");
-    let Verdict::NotCompared { why } = judgement.verdict else { panic!("{judgement:?}") };
-    for part in ["(sampled)", "(exact)", "heap.in_use"] {
-        assert!(why.contains(part), "{part} is not in: {why}");
-    }
+    let judgement = judged_with("another allocator", PeakKind::Exact);
+    let why = "heap.in_use was read from another allocator, and for the baseline from the counting allocator";
+    assert_eq!(judgement.verdict, Verdict::NotCompared { why: why.into() });
+}
+
+#[test]
+fn a_sampled_peak_is_compared_with_an_exact_one_and_the_reader_is_told() {
+    let judgement = judged_with("the counting allocator", PeakKind::Sampled);
+    assert_eq!(judgement.verdict, Verdict::Saves);
+    assert_eq!(judgement.notes, ["its peak is sampled and may be higher; the baseline's is exact"]);
+    assert!(judged_with("the counting allocator", PeakKind::Exact).notes.is_empty());
 }
 
 #[test]

@@ -158,3 +158,20 @@ fn a_full_disk_ends_the_experiment_and_counts_what_is_kept() {
     assert!(error.is_output());
     assert!(matches!(error, ExperimentError::Record(RecordError::Write { kept: 3, .. })), "{error}");
 }
+
+#[test]
+fn another_device_or_version_is_named_when_an_experiment_is_resumed() {
+    let host = crate::fixture::host();
+    let mut now = crate::fixture::found();
+    assert!(host.differences(&now).is_empty());
+    now.device.name = "another".into();
+    now.device.driver = Some("1.2".into());
+    let found: Vec<String> = host.differences(&now).iter().map(ToString::to_string).collect();
+    assert_eq!(
+        found,
+        [
+            "host.device: another is here, but the records were made with fake cpu",
+            "host.driver: 1.2 is here, but the records were made with none"
+        ]
+    );
+}
