@@ -7,9 +7,9 @@
 //!
 //! Prints the manifest's entries for what it wrote.
 
+use data::Checksum;
 use data::caltech101::{FOLDER, Photos};
 use data::idx::Idx;
-use data::Checksum;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use image::codecs::jpeg::JpegEncoder;

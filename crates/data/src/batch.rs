@@ -23,10 +23,7 @@ impl HostBatch {
         // A class number is far below 2^31: it was counted in memory.
         let targets: Vec<i32> = samples.iter().map(|sample| sample.label as i32).collect();
         let dims = [samples.len(), shape.channels, shape.height, shape.width];
-        Self {
-            images: TensorData::new(images, dims),
-            targets: TensorData::new(targets, [samples.len()]),
-        }
+        Self { images: TensorData::new(images, dims), targets: TensorData::new(targets, [samples.len()]) }
     }
 
     /// Images in the batch.
@@ -55,10 +52,7 @@ impl HostBatch {
 
     /// Moves the batch to `device`, in the calling thread's stream and memory pool.
     pub fn to_device(self, device: &Device) -> ImageBatch {
-        ImageBatch {
-            images: Tensor::from_data(self.images, device),
-            targets: Tensor::from_data(self.targets, device),
-        }
+        ImageBatch { images: Tensor::from_data(self.images, device), targets: Tensor::from_data(self.targets, device) }
     }
 }
 

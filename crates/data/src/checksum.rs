@@ -77,17 +77,11 @@ impl Checksum {
     ///
     /// The system's, if the file cannot be read.
     pub fn sha256_of_file(path: &Path) -> io::Result<Self> {
-        Ok(Self {
-            kind: Kind::Sha256,
-            hex: digest::<Sha256>(File::open(path)?)?,
-        })
+        Ok(Self { kind: Kind::Sha256, hex: digest::<Sha256>(File::open(path)?)? })
     }
 
     pub(crate) fn of_sha256(sum: Sha256) -> Self {
-        Self {
-            kind: Kind::Sha256,
-            hex: hex(&sum.finalize()),
-        }
+        Self { kind: Kind::Sha256, hex: hex(&sum.finalize()) }
     }
 }
 
@@ -125,10 +119,7 @@ impl FromStr for Checksum {
         if hex.len() != kind.hex_digits() || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(refused());
         }
-        Ok(Self {
-            kind,
-            hex: hex.to_ascii_lowercase(),
-        })
+        Ok(Self { kind, hex: hex.to_ascii_lowercase() })
     }
 }
 
@@ -164,7 +155,14 @@ mod tests {
 
     #[test]
     fn a_text_that_is_no_checksum_is_refused() {
-        for text in ["", "abc", "sha256:", "sha256:12", "sha1:900150983cd24fb0d6963f7d28e17f72", "md5:900150983cd24fb0d6963f7d28e17fzz"] {
+        for text in [
+            "",
+            "abc",
+            "sha256:",
+            "sha256:12",
+            "sha1:900150983cd24fb0d6963f7d28e17f72",
+            "md5:900150983cd24fb0d6963f7d28e17fzz",
+        ] {
             assert!(text.parse::<Checksum>().is_err(), "{text} was accepted");
         }
     }

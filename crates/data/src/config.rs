@@ -73,11 +73,7 @@ pub struct SyntheticConfig {
 
 impl Default for SyntheticConfig {
     fn default() -> Self {
-        Self {
-            train: 512,
-            test: 128,
-            classes: 10,
-        }
+        Self { train: 512, test: 128, classes: 10 }
     }
 }
 
@@ -191,11 +187,7 @@ impl DataConfig {
         if self.unpack_dir.is_some() && self.set == SetId::Mnist {
             problems.push("unpack_dir: mnist has no archive to unpack; leave it out".to_owned());
         }
-        if problems.is_empty() {
-            Ok(())
-        } else {
-            Err(DataError::Config(problems))
-        }
+        if problems.is_empty() { Ok(()) } else { Err(DataError::Config(problems)) }
     }
 }
 
@@ -217,7 +209,15 @@ mod tests {
             ..DataConfig::new(SetId::Mnist)
         };
         let message = config.validate().unwrap_err().to_string();
-        for part in ["channels = 2", "height = 0", "width = 9000", "test_fraction = 0.5", "dir is missing", "synthetic:", "unpack_dir"] {
+        for part in [
+            "channels = 2",
+            "height = 0",
+            "width = 9000",
+            "test_fraction = 0.5",
+            "dir is missing",
+            "synthetic:",
+            "unpack_dir",
+        ] {
             assert!(message.contains(part), "{part} is not in: {message}");
         }
     }

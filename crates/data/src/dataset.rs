@@ -6,7 +6,7 @@ use crate::error::DataError;
 use crate::sample::{ImageShape, Normalisation, Sample};
 use crate::skipped::Skipped;
 use burn::data::dataset::{Dataset, DatasetError};
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -117,11 +117,16 @@ impl<S: Source> LabelledDataset for Decoded<S> {
 }
 
 /// Some images of a data set, in an order of their own. Shares the images, cache and count of the whole.
-#[derive(Debug)]
 pub struct View {
     base: Arc<dyn LabelledDataset>,
     indices: Vec<usize>,
     labels: Vec<usize>,
+}
+
+impl fmt::Debug for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("View").field("images", &self.indices.len()).field("base", &self.base).finish_non_exhaustive()
+    }
 }
 
 impl View {
@@ -133,11 +138,7 @@ impl View {
     pub fn new(base: Arc<dyn LabelledDataset>, indices: Vec<usize>) -> Self {
         let all = base.labels();
         let labels = indices.iter().map(|&index| all[index]).collect();
-        Self {
-            base,
-            indices,
-            labels,
-        }
+        Self { base, indices, labels }
     }
 
     /// The places in the underlying data set.

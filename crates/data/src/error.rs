@@ -94,10 +94,7 @@ pub enum DataError {
 impl DataError {
     /// For `map_err` on reads of `path`.
     pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
-        move |source| Self::Io {
-            path: path.to_owned(),
-            source,
-        }
+        move |source| Self::Io { path: path.to_owned(), source }
     }
 
     /// Whether one damaged or missing file is to blame, so that skipping it makes sense.

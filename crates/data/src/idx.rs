@@ -50,10 +50,7 @@ impl Idx {
         if idx.dims.len() == ndims {
             return Ok(idx);
         }
-        Err(invalid(
-            path,
-            format!("it has {} dimensions, expected {ndims}", idx.dims.len()),
-        ))
+        Err(invalid(path, format!("it has {} dimensions, expected {ndims}", idx.dims.len())))
     }
 
     fn parse(mut bytes: Vec<u8>) -> Result<Self, String> {
@@ -69,35 +66,22 @@ impl Idx {
         let sizes = bytes
             .get(4..header)
             .ok_or_else(|| format!("it ends after {} bytes, within its header of {header}", bytes.len()))?;
-        let dims: Vec<usize> = sizes
-            .as_chunks::<4>()
-            .0
-            .iter()
-            .map(|size| u32::from_be_bytes(*size) as usize)
-            .collect();
+        let dims: Vec<usize> = sizes.as_chunks::<4>().0.iter().map(|size| u32::from_be_bytes(*size) as usize).collect();
         let expected = dims
             .iter()
             .try_fold(1usize, |product, &size| product.checked_mul(size))
             .ok_or_else(|| format!("its sizes {dims:?} overflow"))?;
         let found = bytes.len() - header;
         if found != expected {
-            return Err(format!(
-                "its header announces {expected} values ({dims:?}), but {found} follow"
-            ));
+            return Err(format!("its header announces {expected} values ({dims:?}), but {found} follow"));
         }
         bytes.drain(..header);
-        Ok(Self {
-            dims,
-            values: bytes,
-        })
+        Ok(Self { dims, values: bytes })
     }
 }
 
 pub(crate) fn invalid(path: &Path, problem: String) -> DataError {
-    DataError::Idx {
-        path: path.to_owned(),
-        problem,
-    }
+    DataError::Idx { path: path.to_owned(), problem }
 }
 
 #[cfg(test)]

@@ -41,10 +41,7 @@
 //! writes a file but [`DataConfig::unpack_dir`] and the feature `fetch`, both below folders that the caller names. No
 //! data is downloaded unless `fetch` is asked to.
 
-#![cfg_attr(
-    test,
-    allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test is a panic")
-)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test is a panic"))]
 
 mod batch;
 mod cache;

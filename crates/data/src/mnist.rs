@@ -9,19 +9,25 @@ use crate::error::DataError;
 use crate::idx::{Idx, invalid};
 use crate::pixels;
 use crate::sample::ImageShape;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Classes: the ten digits.
 pub const CLASSES: usize = 10;
 
 /// The digits of one pair of files.
-#[derive(Debug)]
 pub(crate) struct Digits {
     path: PathBuf,
     height: usize,
     width: usize,
     pixels: Vec<u8>,
     labels: Vec<usize>,
+}
+
+impl fmt::Debug for Digits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Digits").field("path", &self.path).field("digits", &self.labels.len()).finish_non_exhaustive()
+    }
 }
 
 impl Digits {
@@ -41,7 +47,9 @@ impl Digits {
                 format!("it has {} labels for the {count} images of {}", labels.values.len(), images_path.display()),
             ));
         }
-        if let Some((index, label)) = labels.values.iter().enumerate().find(|&(_, &label)| usize::from(label) >= CLASSES) {
+        if let Some((index, label)) =
+            labels.values.iter().enumerate().find(|&(_, &label)| usize::from(label) >= CLASSES)
+        {
             return Err(invalid(&labels_path, format!("label {index} is {label}, expected 0 to 9")));
         }
         Ok(Self {
@@ -62,10 +70,8 @@ impl Source for Digits {
     fn decode(&self, index: usize, shape: ImageShape) -> Result<Vec<u8>, DataError> {
         let size = self.height * self.width;
         let digit = &self.pixels[index * size..(index + 1) * size];
-        pixels::from_grey(digit, self.height, self.width, shape).map_err(|problem| DataError::Image {
-            path: self.describe(index),
-            problem,
-        })
+        pixels::from_grey(digit, self.height, self.width, shape)
+            .map_err(|problem| DataError::Image { path: self.describe(index), problem })
     }
 
     fn describe(&self, index: usize) -> PathBuf {
@@ -94,10 +100,6 @@ fn find(dir: &Path, part: Part, kind: &str) -> Result<PathBuf, DataError> {
     let tried = vec![folder.join(format!("{part}-{kind}")), folder.join(format!("{part}-{kind}.gz"))];
     match tried.iter().find(|path| path.is_file()) {
         Some(path) => Ok(path.clone()),
-        None => Err(DataError::NotFound {
-            set: "mnist",
-            dir: dir.to_owned(),
-            tried,
-        }),
+        None => Err(DataError::NotFound { set: "mnist", dir: dir.to_owned(), tried }),
     }
 }

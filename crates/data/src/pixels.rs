@@ -1,8 +1,8 @@
 //! From encoded or grey images to CHW bytes of the shape that is asked for.
 
 use crate::sample::ImageShape;
-use image::imageops::{self, FilterType};
-use image::{DynamicImage, ImageBuffer, ImageFormat, Luma};
+use image::imageops::FilterType;
+use image::{DynamicImage, GrayImage, ImageFormat};
 
 /// Decodes a JPEG, converts it to 1 or 3 channels, and resizes it.
 ///
@@ -12,19 +12,24 @@ use image::{DynamicImage, ImageBuffer, ImageFormat, Luma};
 pub(crate) fn from_jpeg(bytes: &[u8], shape: ImageShape) -> Result<Vec<u8>, String> {
     ensure_complete(bytes)?;
     let image = image::load_from_memory_with_format(bytes, ImageFormat::Jpeg).map_err(|error| error.to_string())?;
-    let (width, height) = (shape.width as u32, shape.height as u32);
-    let is_grey = matches!(image, DynamicImage::ImageLuma8(_));
-    if shape.channels == 1 || is_grey {
-        let grey = imageops::resize(&image.into_luma8(), width, height, FilterType::Triangle);
-        return Ok(repeat_plane(grey.into_raw(), shape.channels));
+    if shape.channels == 1 || matches!(image, DynamicImage::ImageLuma8(_)) {
+        let grey = resize(DynamicImage::ImageLuma8(image.into_luma8()), shape);
+        return Ok(repeat_plane(grey.into_luma8().into_raw(), shape.channels));
     }
-    let rgb = imageops::resize(&image.into_rgb8(), width, height, FilterType::Triangle);
-    let interleaved = rgb.into_raw();
-    let mut planes = Vec::with_capacity(shape.elements());
-    for channel in 0..shape.channels {
-        planes.extend(interleaved.iter().skip(channel).step_by(3));
+    let rgb = resize(DynamicImage::ImageRgb8(image.into_rgb8()), shape).into_rgb8();
+    let mut planes = vec![0; shape.elements()];
+    let plane = shape.height * shape.width;
+    for (index, pixel) in rgb.as_raw().as_chunks::<3>().0.iter().enumerate() {
+        for (channel, value) in pixel.iter().enumerate() {
+            planes[channel * plane + index] = *value;
+        }
     }
     Ok(planes)
+}
+
+fn resize(image: DynamicImage, shape: ImageShape) -> DynamicImage {
+    // Sides are at most a few thousand (`DataConfig::validate`).
+    image.resize_exact(shape.width as u32, shape.height as u32, FilterType::Triangle)
 }
 
 /// Resizes a grey image, if it has another size, and repeats it for each channel.
@@ -32,13 +37,11 @@ pub(crate) fn from_grey(pixels: &[u8], height: usize, width: usize, shape: Image
     if (height, width) == (shape.height, shape.width) {
         return Ok(repeat_plane(pixels.to_vec(), shape.channels));
     }
-    let image: GreyView<'_> = ImageBuffer::from_raw(width as u32, height as u32, pixels)
+    let image = GrayImage::from_raw(width as u32, height as u32, pixels.to_vec())
         .ok_or_else(|| format!("{} pixels are no image of {height}x{width}", pixels.len()))?;
-    let plane = imageops::resize(&image, shape.width as u32, shape.height as u32, FilterType::Triangle);
+    let plane = resize(DynamicImage::ImageLuma8(image), shape).into_luma8();
     Ok(repeat_plane(plane.into_raw(), shape.channels))
 }
-
-type GreyView<'a> = ImageBuffer<Luma<u8>, &'a [u8]>;
 
 fn repeat_plane(plane: Vec<u8>, channels: usize) -> Vec<u8> {
     if channels == 1 { plane } else { plane.repeat(channels) }
@@ -64,7 +67,7 @@ fn ensure_complete(bytes: &[u8]) -> Result<(), String> {
 mod tests {
     use super::*;
     use image::codecs::jpeg::JpegEncoder;
-    use image::{GrayImage, Rgb, RgbImage};
+    use image::{Luma, Rgb, RgbImage};
 
     fn jpeg(image: DynamicImage) -> Vec<u8> {
         let mut bytes = Vec::new();

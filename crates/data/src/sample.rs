@@ -18,11 +18,7 @@ pub struct ImageShape {
 impl ImageShape {
     /// A shape of `channels` planes of `height` by `width` pixels.
     pub const fn new(channels: usize, height: usize, width: usize) -> Self {
-        Self {
-            channels,
-            height,
-            width,
-        }
+        Self { channels, height, width }
     }
 
     /// Values of one image: `channels * height * width`.
@@ -62,16 +58,12 @@ impl Normalisation {
 
     /// The same mean and deviation for each of `channels` planes.
     pub fn uniform(mean_std: (f32, f32), channels: usize) -> Self {
-        Self {
-            channels: vec![mean_std; channels],
-        }
+        Self { channels: vec![mean_std; channels] }
     }
 
     /// A mean and deviation for each plane.
     pub fn per_channel(mean_std: &[(f32, f32)]) -> Self {
-        Self {
-            channels: mean_std.to_vec(),
-        }
+        Self { channels: mean_std.to_vec() }
     }
 
     /// Mean and deviation of each plane.

@@ -87,11 +87,7 @@ fn open_caltech101(config: &DataConfig, dir: &Path) -> Result<Split, DataError> 
     let fraction = config.test_fraction.unwrap_or(DataConfig::DEFAULT_TEST_FRACTION);
     let (train, test) = stratified(photos.labels(), fraction, config.seed);
     let all = build.decoded(photos, (1, 1));
-    Ok(build.split(
-        Arc::new(View::new(Arc::clone(&all), train)),
-        Arc::new(View::new(all, test)),
-        class_names,
-    ))
+    Ok(build.split(Arc::new(View::new(Arc::clone(&all), train)), Arc::new(View::new(all, test)), class_names))
 }
 
 fn open_synthetic(config: &DataConfig) -> Split {
@@ -112,11 +108,7 @@ struct Build<'a> {
 
 impl<'a> Build<'a> {
     fn new(config: &'a DataConfig, normalisation: Normalisation) -> Self {
-        Self {
-            config,
-            normalisation,
-            skipped: Skipped::default(),
-        }
+        Self { config, normalisation, skipped: Skipped::default() }
     }
 
     /// `source`, decoded to the configured shape, with its part of the cache: `part` images of `whole`. Two sources
@@ -124,10 +116,8 @@ impl<'a> Build<'a> {
     fn decoded<S: Source + 'static>(&self, source: S, (part, whole): (usize, usize)) -> Arc<dyn LabelledDataset> {
         let shape = self.config.shape();
         let bytes = u128::from(self.config.cache_bytes.as_u64()) * part as u128 / whole.max(1) as u128;
-        let cache = source
-            .worth_caching(shape)
-            .then(|| PixelCache::new(ByteSize(bytes as u64), shape.elements()))
-            .flatten();
+        let cache =
+            source.worth_caching(shape).then(|| PixelCache::new(ByteSize(bytes as u64), shape.elements())).flatten();
         Arc::new(Decoded {
             source,
             shape,
@@ -142,14 +132,15 @@ impl<'a> Build<'a> {
     fn pair<S: Source + 'static>(&self, train: S, test: S, class_names: Vec<String>) -> Split {
         let (train_n, test_n) = (train.labels().len(), test.labels().len());
         let whole = train_n + test_n;
-        self.split(
-            self.decoded(train, (train_n, whole)),
-            self.decoded(test, (test_n, whole)),
-            class_names,
-        )
+        self.split(self.decoded(train, (train_n, whole)), self.decoded(test, (test_n, whole)), class_names)
     }
 
-    fn split(&self, train: Arc<dyn LabelledDataset>, test: Arc<dyn LabelledDataset>, class_names: Vec<String>) -> Split {
+    fn split(
+        &self,
+        train: Arc<dyn LabelledDataset>,
+        test: Arc<dyn LabelledDataset>,
+        class_names: Vec<String>,
+    ) -> Split {
         Split {
             train,
             test,

@@ -52,7 +52,9 @@ pub enum SubsetError {
         largest: usize,
     },
     /// Rounding leaves no image to test on, or none to train on.
-    #[error("a subset of {n} from {train_len} training and {test_len} test images has no {part} image: ask for at least {smallest}")]
+    #[error(
+        "a subset of {n} from {train_len} training and {test_len} test images has no {part} image: ask for at least {smallest}"
+    )]
     Empty {
         /// The size that was asked for.
         n: usize,

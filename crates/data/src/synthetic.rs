@@ -8,18 +8,24 @@ use crate::error::DataError;
 use crate::sample::ImageShape;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
+use std::fmt;
 use std::path::PathBuf;
 
 const FIELDS: usize = 4;
 const NOISE: i16 = 48;
 
-#[derive(Debug)]
 pub(crate) struct Patterns {
     seed: u64,
     /// Brightness by class, channel and field.
     fields: Vec<u8>,
     labels: Vec<usize>,
     channels: usize,
+}
+
+impl fmt::Debug for Patterns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Patterns").field("images", &self.labels.len()).finish_non_exhaustive()
+    }
 }
 
 impl Patterns {

@@ -95,7 +95,7 @@ fn serve(connection: TcpStream, body: &[u8], answer: Answer, seen: &Mutex<Vec<Op
 }
 
 fn body() -> Vec<u8> {
-    (0..200_000u32).map(|i| (i * 2_654_435_761 >> 24) as u8).collect()
+    (0..200_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
 
 fn sha256(bytes: &[u8]) -> Checksum {
@@ -254,11 +254,8 @@ fn a_file_inside_a_zip_is_unpacked_and_the_zip_removed() {
     }
     let archive = zip.finish().unwrap().into_inner();
     let server = Server::start(archive.clone(), &[Answer::CutAfter(1000)]);
-    let zipped = |wanted: &str| FullFile {
-        checksum: sha256(&archive),
-        unzip: Some(wanted.to_owned()),
-        ..file(&[&server.url])
-    };
+    let zipped =
+        |wanted: &str| FullFile { checksum: sha256(&archive), unzip: Some(wanted.to_owned()), ..file(&[&server.url]) };
     let dir = TempDir::new().unwrap();
     let (outcome, _) = fetch(&dir, zipped("inner.gz"), 2);
     assert_eq!(fs::read(&outcome.unwrap()[0]).unwrap(), body());

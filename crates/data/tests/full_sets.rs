@@ -51,11 +51,7 @@ fn main() {
 }
 
 fn open(set: SetId, dir: &Path) -> Split {
-    data::open(&DataConfig {
-        dir: Some(dir.to_owned()),
-        ..DataConfig::new(set)
-    })
-    .unwrap()
+    data::open(&DataConfig { dir: Some(dir.to_owned()), ..DataConfig::new(set) }).unwrap()
 }
 
 fn counts(data: &Arc<dyn LabelledDataset>, classes: usize) -> Vec<usize> {
@@ -88,12 +84,8 @@ fn mnist_labels(dir: &Path) {
 fn mnist_pixels(dir: &Path) {
     let split = open(SetId::Mnist, dir);
     let row = |data: &Arc<dyn LabelledDataset>, row: usize| data.get(0).unwrap().pixels[row * 28..][..28].to_vec();
-    let train = [
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 18, 18, 18, 126, 136, 175, 26, 166, 255, 247, 127, 0, 0, 0, 0,
-    ];
-    let test = [
-        0, 0, 0, 0, 0, 0, 84, 185, 159, 151, 60, 36, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    ];
+    let train = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 18, 18, 18, 126, 136, 175, 26, 166, 255, 247, 127, 0, 0, 0, 0];
+    let test = [0, 0, 0, 0, 0, 0, 84, 185, 159, 151, 60, 36, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     assert_eq!(row(&split.train, 5), train);
     assert_eq!(row(&split.test, 7), test);
 
@@ -142,11 +134,7 @@ fn caltech_resizes(dir: &Path) {
     let photos = Photos::open(dir, None).unwrap();
     let places = [(10, 10), (48, 48), (80, 30), (20, 85)];
     let cases = [
-        (
-            "accordion/image_0001.jpg",
-            [[3, 3, 3], [15, 12, 15], [155, 149, 125], [1, 1, 1]],
-            [78.555, 78.688, 70.764],
-        ),
+        ("accordion/image_0001.jpg", [[3, 3, 3], [15, 12, 15], [155, 149, 125], [1, 1, 1]], [78.555, 78.688, 70.764]),
         (
             "Faces/image_0001.jpg",
             [[123, 129, 123], [214, 192, 187], [46, 36, 27], [88, 105, 107]],
@@ -179,12 +167,7 @@ fn caltech_decodes(dir: &Path) {
         ..DataConfig::new(SetId::Caltech101)
     })
     .unwrap();
-    let config = LoaderConfig {
-        batch_size: 64,
-        workers: 2,
-        prefetch: 4,
-        ..LoaderConfig::default()
-    };
+    let config = LoaderConfig { batch_size: 64, workers: 2, prefetch: 4, ..LoaderConfig::default() };
     let mut images = 0;
     for part in [split.train, split.test] {
         let loader = Loader::new(part, config.clone(), &Device::flex(), |batch| batch.len()).unwrap();

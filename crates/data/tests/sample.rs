@@ -16,11 +16,7 @@ fn datasets() -> PathBuf {
 }
 
 fn open(set: SetId) -> Split {
-    data::open(&DataConfig {
-        dir: Some(datasets()),
-        ..DataConfig::new(set)
-    })
-    .unwrap()
+    data::open(&DataConfig { dir: Some(datasets()), ..DataConfig::new(set) }).unwrap()
 }
 
 fn counts(data: &Arc<dyn LabelledDataset>, classes: usize) -> Vec<usize> {
@@ -89,11 +85,7 @@ fn there_are_five_photographs_of_each_class_and_all_decode() {
     assert_eq!(split.class_names, photos.class_names());
     assert_eq!(counts(&split.train, 101), [4; 101]);
     assert_eq!(counts(&split.test, 101), [1; 101]);
-    let config = LoaderConfig {
-        workers: 2,
-        shuffle: Some(1),
-        ..LoaderConfig::default()
-    };
+    let config = LoaderConfig { workers: 2, shuffle: Some(1), ..LoaderConfig::default() };
     let mut images = 0;
     for part in [split.train, split.test] {
         let loader = Loader::new(part, config.clone(), &Device::flex(), |batch| batch).unwrap();
@@ -127,10 +119,7 @@ fn damaged_mnist_files_are_errors_with_their_paths() {
     let dir = tempfile::TempDir::new().unwrap();
     let mnist = dir.path().join("mnist");
     fs::create_dir(&mnist).unwrap();
-    let config = DataConfig {
-        dir: Some(dir.path().to_owned()),
-        ..DataConfig::new(SetId::Mnist)
-    };
+    let config = DataConfig { dir: Some(dir.path().to_owned()), ..DataConfig::new(SetId::Mnist) };
     let message = |config: &DataConfig| data::open(config).unwrap_err().to_string();
     assert!(message(&config).contains("train-images-idx3-ubyte.gz"), "{}", message(&config));
     for entry in fs::read_dir(datasets().join("mnist")).unwrap() {

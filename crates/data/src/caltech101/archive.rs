@@ -12,7 +12,6 @@ use tar::{Archive as Tar, Entry};
 type Inflated = GzDecoder<BufReader<File>>;
 
 /// The compressed images of an archive, one after the other in one allocation.
-#[derive(Debug)]
 pub(super) struct Archive {
     /// Sorted by name.
     entries: Vec<(String, Range<usize>)>,
@@ -69,16 +68,16 @@ pub(super) fn unpack(path: &Path, into: &Path) -> Result<PathBuf, DataError> {
 }
 
 fn unpack_to(path: &Path, partial: &Path) -> Result<(), DataError> {
-    let mut failed = None;
     fs::create_dir_all(partial).map_err(DataError::io(partial))?;
+    let mut jpeg = Vec::new();
+    let mut failed = None;
     let outcome = for_each_image(path, |name, entry| {
+        // In two steps: a failure to read is the archive's, a failure to write is not.
+        jpeg.clear();
+        entry.read_to_end(&mut jpeg)?;
         let file = partial.join(name);
-        let written = file
-            .parent()
-            .map_or(Ok(()), fs::create_dir_all)
-            .and_then(|()| std::io::copy(entry, &mut File::create(&file)?));
-        // A failure to write is not the archive's fault: keep the path of the file.
-        written.map(|_| ()).inspect_err(|_| failed = Some(file))
+        let written = file.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&file, &jpeg));
+        written.inspect_err(|_| failed = Some(file))
     });
     match (outcome, failed) {
         (Err(DataError::Archive { source, .. }), Some(file)) => Err(DataError::Io { path: file, source }),
@@ -91,10 +90,7 @@ fn for_each_image(
     path: &Path,
     mut with: impl FnMut(String, &mut Entry<'_, Inflated>) -> std::io::Result<()>,
 ) -> Result<(), DataError> {
-    let damaged = |source| DataError::Archive {
-        path: path.to_owned(),
-        source,
-    };
+    let damaged = |source| DataError::Archive { path: path.to_owned(), source };
     let file = File::open(path).map_err(DataError::io(path))?;
     let mut tar = Tar::new(GzDecoder::new(BufReader::new(file)));
     for entry in tar.entries().map_err(damaged)? {
@@ -107,6 +103,8 @@ fn for_each_image(
             with(name, &mut entry).map_err(damaged)?;
         }
     }
+    // A tar ends before its gzip does; only gzip's checksum at the very end shows that nothing was lost.
+    std::io::copy(&mut tar.into_inner(), &mut std::io::sink()).map_err(damaged)?;
     Ok(())
 }
 

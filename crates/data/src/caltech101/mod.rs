@@ -29,6 +29,7 @@ use archive::Archive;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -40,7 +41,6 @@ pub const BACKGROUND: &str = "BACKGROUND_Google";
 pub const FOLDER: &str = "101_ObjectCategories";
 
 /// The photographs, sorted by class and then by file name. [`open`](crate::open) splits them; this is the set as it is.
-#[derive(Debug)]
 pub struct Photos {
     root: PathBuf,
     class_names: Vec<String>,
@@ -48,12 +48,22 @@ pub struct Photos {
     store: Store,
 }
 
-#[derive(Debug)]
 enum Store {
     /// File names below the root.
     Folder(Vec<String>),
     /// Compressed images in memory.
     Memory(Archive),
+}
+
+impl fmt::Debug for Photos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Photos")
+            .field("root", &self.root)
+            .field("classes", &self.class_names.len())
+            .field("photographs", &self.labels.len())
+            .field("in_memory", &matches!(self.store, Store::Memory(_)))
+            .finish()
+    }
 }
 
 impl Photos {
@@ -72,11 +82,7 @@ impl Photos {
         }
         let archive = base.join(format!("{FOLDER}.tar.gz"));
         if !archive.is_file() {
-            return Err(DataError::NotFound {
-                set: "caltech101",
-                dir: dir.to_owned(),
-                tried: vec![folder, archive],
-            });
+            return Err(DataError::NotFound { set: "caltech101", dir: dir.to_owned(), tried: vec![folder, archive] });
         }
         match unpack_dir {
             Some(unpack_dir) => Self::from_folder(&archive::unpack(&archive, unpack_dir)?),
@@ -99,24 +105,14 @@ impl Photos {
         names.retain(|name| is_image(name));
         names.sort_unstable();
         let (class_names, labels) = number(names.iter().map(String::as_str));
-        Ok(Self {
-            root: root.to_owned(),
-            class_names,
-            labels,
-            store: Store::Folder(names),
-        })
+        Ok(Self { root: root.to_owned(), class_names, labels, store: Store::Folder(names) })
     }
 
     /// Reads an archive's compressed images into memory; any number of classes.
     pub(crate) fn from_archive(path: &Path) -> Result<Self, DataError> {
         let archive = Archive::read(path)?;
         let (class_names, labels) = number(archive.names());
-        Ok(Self {
-            root: path.to_owned(),
-            class_names,
-            labels,
-            store: Store::Memory(archive),
-        })
+        Ok(Self { root: path.to_owned(), class_names, labels, store: Store::Memory(archive) })
     }
 
     /// Requires the 101 classes of the real set.
@@ -124,11 +120,7 @@ impl Photos {
         if self.class_names.len() == CLASSES {
             return Ok(self);
         }
-        Err(DataError::Classes {
-            path: self.root,
-            found: self.class_names.len(),
-            expected: CLASSES,
-        })
+        Err(DataError::Classes { path: self.root, found: self.class_names.len(), expected: CLASSES })
     }
 
     /// The classes' names, by label.
@@ -182,10 +174,8 @@ impl Photos {
     ///
     /// If there is no photograph `index`.
     pub fn pixels(&self, index: usize, shape: ImageShape) -> Result<Vec<u8>, DataError> {
-        pixels::from_jpeg(&self.jpeg(index)?, shape).map_err(|problem| DataError::Image {
-            path: self.describe(index),
-            problem,
-        })
+        pixels::from_jpeg(&self.jpeg(index)?, shape)
+            .map_err(|problem| DataError::Image { path: self.describe(index), problem })
     }
 
     /// The SHA-256 over the whole set, whichever way it is packed: of each photograph's name, a zero byte, its length

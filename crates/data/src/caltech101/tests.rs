@@ -59,10 +59,7 @@ fn assert_is_the_set(photos: &Photos) {
     assert_eq!(photos.class_names(), ["Zebra", "ant", "bee"]);
     assert_eq!(photos.labels(), [0, 1, 1, 2]);
     let names: Vec<_> = (0..4).map(|index| photos.name(index)).collect();
-    assert_eq!(
-        names,
-        ["Zebra/image_0001.JPG", "ant/image_0001.jpg", "ant/image_0002.jpg", "bee/image_0001.jpg"]
-    );
+    assert_eq!(names, ["Zebra/image_0001.JPG", "ant/image_0001.jpg", "ant/image_0002.jpg", "bee/image_0001.jpg"]);
     for (index, brightness) in [30u8, 10, 20, 40].into_iter().enumerate() {
         let pixels = photos.pixels(index, SHAPE).unwrap();
         assert!(pixels.iter().all(|pixel| pixel.abs_diff(brightness) <= 2), "{index}: {pixels:?}");

@@ -34,10 +34,7 @@ impl Downloader {
             // The published checksums are of the files as they are: nothing may decompress them on the way.
             .accept_encoding("identity")
             .build();
-        Self {
-            agent: config.new_agent(),
-            retry,
-        }
+        Self { agent: config.new_agent(), retry }
     }
 
     /// Downloads `file` to `path` from the first of its sources that has it.
@@ -54,10 +51,7 @@ impl Downloader {
                 Err(error) => return Err(error),
             }
         }
-        Err(FetchError::NoSource {
-            path: path.to_owned(),
-            failures,
-        })
+        Err(FetchError::NoSource { path: path.to_owned(), failures })
     }
 
     /// Asks `url` again and again, until the file is whole or the retries are used up.
@@ -71,11 +65,7 @@ impl Downloader {
             let Some(pause) = pauses.next().filter(|_| error.is_temporary()) else {
                 return Err(error);
             };
-            on_event(Event::Retrying {
-                path,
-                error: &error,
-                pause,
-            });
+            on_event(Event::Retrying { path, error: &error, pause });
             thread::sleep(pause);
         }
     }
@@ -83,11 +73,7 @@ impl Downloader {
     /// One request for what is missing of the file.
     fn attempt(&self, url: &str, path: &Path, part: &Path, on_event: OnEvent<'_>) -> Result<(), FetchError> {
         let have = part.metadata().map_or(0, |metadata| metadata.len());
-        on_event(Event::Started {
-            path,
-            url,
-            resumed_from: have,
-        });
+        on_event(Event::Started { path, url, resumed_from: have });
         let mut request = self.agent.get(url);
         if have > 0 {
             request = request.header("Range", format!("bytes={have}-"));
@@ -100,10 +86,7 @@ impl Downloader {
             // It has nothing after what is there: the file is whole, or not this one, which the checksum tells.
             416 => return Ok(()),
             status => {
-                return Err(FetchError::Status {
-                    url: url.to_owned(),
-                    status,
-                });
+                return Err(FetchError::Status { url: url.to_owned(), status });
             }
         };
         let total = response.body().content_length().map(|rest| start + rest);
@@ -136,11 +119,7 @@ fn verify(url: &str, path: &Path, part: &Path, expected: &Checksum, on_event: On
         return Ok(());
     }
     fs::remove_file(part).map_err(FetchError::io(part))?;
-    Err(FetchError::Checksum {
-        url: url.to_owned(),
-        found,
-        expected: expected.clone(),
-    })
+    Err(FetchError::Checksum { url: url.to_owned(), found, expected: expected.clone() })
 }
 
 fn open(part: &Path, start: u64) -> Result<File, FetchError> {
@@ -160,8 +139,5 @@ fn range_start(response: &Response<Body>) -> Option<u64> {
 }
 
 fn broken(url: &str, reason: impl ToString) -> FetchError {
-    FetchError::Connection {
-        url: url.to_owned(),
-        reason: reason.to_string(),
-    }
+    FetchError::Connection { url: url.to_owned(), reason: reason.to_string() }
 }

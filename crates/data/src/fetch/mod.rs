@@ -160,10 +160,7 @@ fn failed(failures: &[FetchError]) -> String {
 
 impl FetchError {
     pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
-        move |source| Self::Io {
-            path: path.to_owned(),
-            source,
-        }
+        move |source| Self::Io { path: path.to_owned(), source }
     }
 
     /// Whether the same request may succeed later.
@@ -229,10 +226,7 @@ impl Fetch {
     /// [`FetchError`], at the first file that cannot be had. What was downloaded of it stays, to be resumed.
     pub fn run(&self, on_event: &mut dyn FnMut(Event<'_>)) -> Result<Vec<PathBuf>, FetchError> {
         let downloader = Downloader::new(self.retry);
-        self.files
-            .iter()
-            .map(|file| self.fetch(file, &downloader, on_event))
-            .collect()
+        self.files.iter().map(|file| self.fetch(file, &downloader, on_event)).collect()
     }
 
     fn fetch(

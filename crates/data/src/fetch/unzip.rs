@@ -9,11 +9,7 @@ use zip::ZipArchive;
 /// Extracts the file that is called `wanted`, in whatever folder, to `target`. The target appears only when it is
 /// whole; the archive's own checksum (CRC-32) is verified on the way.
 pub(super) fn extract(archive: &Path, wanted: &str, target: &Path) -> Result<(), FetchError> {
-    let refused = |reason: String| FetchError::Zip {
-        path: archive.to_owned(),
-        wanted: wanted.to_owned(),
-        reason,
-    };
+    let refused = |reason: String| FetchError::Zip { path: archive.to_owned(), wanted: wanted.to_owned(), reason };
     let file = File::open(archive).map_err(FetchError::io(archive))?;
     let mut zip = ZipArchive::new(BufReader::new(file)).map_err(|error| refused(error.to_string()))?;
     let index = (0..zip.len())

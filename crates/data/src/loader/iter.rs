@@ -74,9 +74,9 @@ impl<'a, O: Send + 'static> Batches<'a, O> {
         }
         self.start_ahead();
         let made = match self.ahead.pop_front() {
-            Some(arriving) => arriving.recv().unwrap_or_else(|_| {
-                Err(DatasetError::new(DataError::WorkersGone { batch: number }))
-            }),
+            Some(arriving) => {
+                arriving.recv().unwrap_or_else(|_| Err(DatasetError::new(DataError::WorkersGone { batch: number })))
+            }
             // Without workers.
             None => self.work.make(number),
         };

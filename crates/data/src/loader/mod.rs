@@ -54,14 +54,7 @@ pub struct LoaderConfig {
 
 impl Default for LoaderConfig {
     fn default() -> Self {
-        Self {
-            batch_size: 32,
-            workers: 0,
-            prefetch: 2,
-            staging: false,
-            shuffle: None,
-            drop_last: false,
-        }
+        Self { batch_size: 32, workers: 0, prefetch: 2, staging: false, shuffle: None, drop_last: false }
     }
 }
 
@@ -77,19 +70,12 @@ impl LoaderConfig {
             problems.push("batch_size = 0: must be at least 1".to_owned());
         }
         if self.workers > 0 && self.prefetch == 0 {
-            problems.push(format!(
-                "prefetch = 0 gives {} workers nothing to do: must be at least 1",
-                self.workers
-            ));
+            problems.push(format!("prefetch = 0 gives {} workers nothing to do: must be at least 1", self.workers));
         }
         if self.workers > MAX_WORKERS {
             problems.push(format!("workers = {}: must be at most {MAX_WORKERS}", self.workers));
         }
-        if problems.is_empty() {
-            Ok(())
-        } else {
-            Err(DataError::Loader(problems))
-        }
+        if problems.is_empty() { Ok(()) } else { Err(DataError::Loader(problems)) }
     }
 
     /// Batches that may be ready or in work: what bounds the loader's memory.
@@ -144,14 +130,7 @@ impl<O: Send + 'static> Loader<O> {
                 DataError::Loader(vec![format!("workers = {workers}: cannot start a thread: {error}")])
             })?)),
         };
-        Ok(Self {
-            dataset,
-            config,
-            device: device.clone(),
-            map: Arc::new(map),
-            pool,
-            epoch: AtomicU64::new(0),
-        })
+        Ok(Self { dataset, config, device: device.clone(), map: Arc::new(map), pool, epoch: AtomicU64::new(0) })
     }
 
     /// Goes on as if `epoch` epochs had been iterated, so that a resumed run sees the order of an uninterrupted one.

@@ -17,16 +17,11 @@ impl Pool {
     pub(super) fn start(threads: usize) -> std::io::Result<Self> {
         let (jobs, queue) = channel::<Job>();
         let queue = Arc::new(Mutex::new(queue));
-        let mut pool = Self {
-            jobs: Some(jobs),
-            threads: Vec::with_capacity(threads),
-        };
+        let mut pool = Self { jobs: Some(jobs), threads: Vec::with_capacity(threads) };
         for number in 0..threads {
             let queue = Arc::clone(&queue);
             // On failure the pool is dropped here, which ends the threads that did start.
-            let thread = Builder::new()
-                .name(format!("data-loader-{number}"))
-                .spawn(move || while_open(&queue))?;
+            let thread = Builder::new().name(format!("data-loader-{number}")).spawn(move || while_open(&queue))?;
             pool.threads.push(thread);
         }
         Ok(pool)

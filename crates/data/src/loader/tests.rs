@@ -58,10 +58,7 @@ impl Dataset<Sample> for Fake {
                 problem: "bad".to_owned(),
             }));
         }
-        Ok(Sample {
-            pixels: vec![index as u8; 4].into(),
-            label: index,
-        })
+        Ok(Sample { pixels: vec![index as u8; 4].into(), label: index })
     }
 
     fn len(&self) -> usize {
@@ -100,12 +97,7 @@ fn uneven(index: usize) -> Duration {
 }
 
 fn config(batch_size: usize, workers: usize, prefetch: usize) -> LoaderConfig {
-    LoaderConfig {
-        batch_size,
-        workers,
-        prefetch,
-        ..LoaderConfig::default()
-    }
+    LoaderConfig { batch_size, workers, prefetch, ..LoaderConfig::default() }
 }
 
 fn loader(data: Fake, config: LoaderConfig) -> (Arc<Fake>, Loader<Vec<i64>>) {
@@ -200,7 +192,8 @@ fn progress_is_complete_at_the_last_batch_that_is_left_when_files_are_skipped() 
         let data = Fake { bad: bad.clone(), on_bad_file: OnBadFile::Skip, ..Fake::new(18) };
         let (_, loader) = loader(data, config(4, workers, 1));
         let all = epoch(&loader);
-        let given: Vec<_> = all.iter().map(|(batch, progress)| (batch.clone().unwrap(), progress.is_completed())).collect();
+        let given: Vec<_> =
+            all.iter().map(|(batch, progress)| (batch.clone().unwrap(), progress.is_completed())).collect();
         assert_eq!(given, [(vec![0, 2, 3], false), (vec![8, 9, 10, 11], true)]);
     }
 }

@@ -40,10 +40,7 @@ impl Work {
     pub(super) fn make(&self, number: usize) -> Made {
         // Whatever a panicking decoder left half-done is dropped with it; the data set guards what it shares.
         catch_unwind(AssertUnwindSafe(|| self.try_make(number))).unwrap_or_else(|panic| {
-            Err(DatasetError::new(DataError::Panic {
-                batch: number,
-                message: message(&*panic),
-            }))
+            Err(DatasetError::new(DataError::Panic { batch: number, message: message(&*panic) }))
         })
     }
 
@@ -65,9 +62,6 @@ impl Work {
 }
 
 fn message(panic: &(dyn Any + Send)) -> String {
-    let text = panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("no message").to_owned()
 }

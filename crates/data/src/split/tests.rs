@@ -5,12 +5,7 @@ use burn::data::dataset::Dataset;
 use std::collections::{BTreeMap, HashSet};
 
 fn synthetic(config: SyntheticConfig, seed: u64) -> Split {
-    open(&DataConfig {
-        synthetic: Some(config),
-        seed,
-        ..DataConfig::new(SetId::Synthetic)
-    })
-    .unwrap()
+    open(&DataConfig { synthetic: Some(config), seed, ..DataConfig::new(SetId::Synthetic) }).unwrap()
 }
 
 fn samples(data: &Arc<dyn LabelledDataset>) -> Vec<Sample> {
@@ -61,12 +56,9 @@ fn synthetic_data_repeats_with_its_seed_and_differs_with_another() {
 #[test]
 fn synthetic_data_has_any_shape() {
     for (channels, size) in [(1, [1, 1]), (3, [5, 7]), (1, [96, 2]), (3, [2, 3])] {
-        let split = open(&DataConfig {
-            size: Some(size),
-            channels: Some(channels),
-            ..DataConfig::new(SetId::Synthetic)
-        })
-        .unwrap();
+        let split =
+            open(&DataConfig { size: Some(size), channels: Some(channels), ..DataConfig::new(SetId::Synthetic) })
+                .unwrap();
         assert_eq!(split.shape, ImageShape::new(channels, size[0], size[1]));
         assert_eq!(split.train.get(7).unwrap().pixels.len(), split.shape.elements());
     }
