@@ -296,7 +296,8 @@ fn a_limit_that_cannot_read_says_so_once() {
 
 #[test]
 fn the_limit_is_checked_every_nth_step() {
-    let mut limit = MemoryLimit { every: 3, ..MemoryLimit::default() };
+    let mut limit = MemoryLimit::default();
+    limit.every = 3;
     let (events, result) = run(&mut limit, 5, &Script::new(&[99]));
     assert!(result.is_err());
     assert_eq!(events[0].step, 3);

@@ -80,7 +80,7 @@ impl PolicyStrategy {
         self
     }
 
-    /// The device with autodiff that the model trains on.
+    /// The device with autodiff that the model trains on; build the model on it.
     #[must_use]
     pub fn device(&self) -> &Device {
         &self.device
@@ -97,6 +97,28 @@ impl PolicyStrategy {
     pub fn outcome(&self) -> (Vec<PolicyEvent>, Option<PolicyError>) {
         let mut state = self.state();
         (std::mem::take(&mut state.events), state.error.take())
+    }
+
+    /// Refuses what would silently not happen.
+    fn accept(&self, grad_accumulation: Option<usize>, model: &[Device]) -> Result<(), PolicyError> {
+        if let Some(steps) = grad_accumulation {
+            return Err(PolicyError::Unplannable {
+                policy: "gradient-accumulation",
+                why: format!("the builder's grads_accumulation({steps}) sums gradients; use the policy instead"),
+            });
+        }
+        // Moving a tensor keeps its autodiff settings. Without autodiff there would be no gradients, and operations on
+        // tensors of different settings panic.
+        let wanted = self.device.gradient_checkpointing_strategy();
+        if model.iter().all(|device| device.gradient_checkpointing_strategy() == wanted) {
+            return Ok(());
+        }
+        Err(PolicyError::Unplannable {
+            policy: "gradient-checkpointing",
+            why: "the model was built on a device without autodiff or with another checkpointing setting; build it on \
+                  `PolicyStrategy::device()`"
+                .to_owned(),
+        })
     }
 
     /// Runs the policies' `after_backward`. Whether to go on.
@@ -167,11 +189,7 @@ impl<M: LearnerModel> SupervisedLearningStrategy<M> for Shared {
             event_store,
             ..
         } = components;
-        if let Some(steps) = grad_accumulation {
-            let error = PolicyError::Unplannable {
-                policy: "gradient-accumulation",
-                why: format!("the builder's grads_accumulation({steps}) sums gradients; use the policy instead"),
-            };
+        if let Err(error) = strategy.accept(grad_accumulation, &learner.model().devices()) {
             interrupter.stop(Some(&error.to_string()));
             strategy.state().error = Some(error);
             return (learner.model(), events);

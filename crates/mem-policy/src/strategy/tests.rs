@@ -76,9 +76,12 @@ fn loader(samples: usize, batch: usize) -> Arc<dyn DataLoader<Pairs>> {
 }
 
 fn model() -> Regression {
-    let device = Device::flex().autodiff();
+    model_on(&Device::flex().autodiff())
+}
+
+fn model_on(device: &Device) -> Regression {
     device.seed(3);
-    Regression { linear: LinearConfig::new(FEATURES, 1).init(&device) }
+    Regression { linear: LinearConfig::new(FEATURES, 1).init(device) }
 }
 
 fn weights(model: &Regression) -> Vec<f32> {
@@ -140,7 +143,6 @@ fn accumulated_micro_batches_train_like_the_big_batch_and_the_last_window_counts
 
 #[test]
 fn gradient_checkpointing_reaches_the_device_and_changes_no_weight() {
-    let start = model();
     let (plain, _) = planned(PolicySet::new(), 4);
     let (checkpointing, plan) = planned(PolicySet::new().with(GradientCheckpointing::default()), 4);
     plan.ensure_applied().unwrap();
@@ -148,9 +150,28 @@ fn gradient_checkpointing_reaches_the_device_and_changes_no_weight() {
         plain.device().gradient_checkpointing_strategy(),
         checkpointing.device().gradient_checkpointing_strategy()
     );
-    let a = train(start.clone(), 10, 4, plain.strategy(), |training| training);
-    let b = train(start, 10, 4, checkpointing.strategy(), |training| training);
+    let start = [model_on(plain.device()), model_on(checkpointing.device())];
+    assert_eq!(weights(&start[0]), weights(&start[1]));
+    let [a, b] = start;
+    let a = train(a, 10, 4, plain.strategy(), |training| training);
+    let b = train(b, 10, 4, checkpointing.strategy(), |training| training);
     assert_eq!(weights(&a.model), weights(&b.model));
+}
+
+#[test]
+fn a_model_built_with_other_checkpointing_is_refused_with_what_to_do() {
+    for device in [Device::flex(), Device::flex().autodiff()] {
+        let (checkpointing, _) = planned(PolicySet::new().with(GradientCheckpointing::default()), 4);
+        train(model_on(&device), 10, 4, checkpointing.strategy(), |training| training);
+        let (_, error) = checkpointing.outcome();
+        assert!(error.unwrap().to_string().contains("PolicyStrategy::device()"));
+    }
+
+    let (checkpointing, _) = planned(PolicySet::new().with(GradientCheckpointing::default()), 4);
+    let built_there = model_on(checkpointing.device());
+    let result = train(built_there.clone(), 10, 4, checkpointing.strategy(), |training| training);
+    assert_eq!(checkpointing.outcome().1, None);
+    assert_ne!(weights(&result.model), weights(&built_there));
 }
 
 #[test]
