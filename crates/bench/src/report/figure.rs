@@ -101,8 +101,13 @@ fn draw_panel(
     panel: &Area<'_>,
 ) -> Drawn {
     let changes: Vec<Option<Change>> = set.arms.iter().map(change).collect();
-    let (low, high) = range(&changes);
+    let (least, most) = range(&changes);
+    // Room for the numbers beside the bars.
+    let room = (most - least) * 0.18;
+    let (low, high) = (least - room, most + room);
     let count = f64::from(rows(set));
+    // What is narrower has no length when it is drawn, and renderers complain about it.
+    let pixel = (high - low) * 0.005;
     // Between a bar and its number.
     let gap = (high - low) * 0.012;
     put(panel, title, (0, 18), 14, &TEXT, HPos::Left)?;
@@ -137,22 +142,29 @@ fn draw_panel(
         let change = changes.get(index).copied().flatten();
         let shown = change.and_then(|change| Some((change.relative?, change.relative_interval)));
         let Some((relative, interval)) = shown else {
-            let word = arm.judgement.as_ref().map_or("not measured", |judgement| judgement.verdict.word());
+            let verdict = arm.judgement.as_ref().filter(|_| arm.completed == 0);
+            let word = verdict.map_or("not measured", |judgement| judgement.verdict.word());
             let style = font(12).color(&QUIET).pos(Pos::new(HPos::Left, VPos::Center));
             chart.draw_series([Text::new(word.to_owned(), (gap, y + 0.5), style)])?;
             continue;
         };
-        let inside = |share: f64| share.clamp(low, high);
+        let inside = |share: f64| share.clamp(least, most);
         let colour = if relative < 0.0 { LESS } else { MORE };
-        chart.draw_series([Rectangle::new([(0.0, y + 0.22), (inside(relative), y + 0.78)], colour.filled())])?;
+        if inside(relative).abs() > pixel {
+            chart.draw_series([Rectangle::new([(0.0, y + 0.22), (inside(relative), y + 0.78)], colour.filled())])?;
+        }
         let mut end = relative;
         if let Some(interval) = interval {
             let ends = (inside(interval.low), inside(interval.high));
-            chart.draw_series([
-                PathElement::new(vec![(ends.0, y + 0.5), (ends.1, y + 0.5)], TEXT.stroke_width(1)),
-                PathElement::new(vec![(ends.0, y + 0.38), (ends.0, y + 0.62)], TEXT.stroke_width(1)),
-                PathElement::new(vec![(ends.1, y + 0.38), (ends.1, y + 0.62)], TEXT.stroke_width(1)),
-            ])?;
+            for at in [ends.0, ends.1] {
+                chart.draw_series([PathElement::new(vec![(at, y + 0.38), (at, y + 0.62)], TEXT.stroke_width(1))])?;
+            }
+            if ends.1 - ends.0 > pixel {
+                chart.draw_series([PathElement::new(
+                    vec![(ends.0, y + 0.5), (ends.1, y + 0.5)],
+                    TEXT.stroke_width(1),
+                )])?;
+            }
             end = if relative < 0.0 { interval.low.min(relative) } else { interval.high.max(relative) };
         }
         let side = if relative < 0.0 { HPos::Right } else { HPos::Left };
@@ -165,7 +177,7 @@ fn draw_panel(
     Ok(())
 }
 
-/// The range of an axis: all bars and whiskers, 0, and room for the labels; very long ones are cut.
+/// The range of the bars and whiskers, with 0; very long ones are cut.
 fn range(changes: &[Option<Change>]) -> (f64, f64) {
     const LONGEST: f64 = 2.0;
     const SHORTEST: f64 = 0.1;
@@ -177,9 +189,7 @@ fn range(changes: &[Option<Change>]) -> (f64, f64) {
         low = low.min(ends.0.min(relative));
         high = high.max(ends.1.max(relative));
     }
-    let (low, high) = (low.max(-1.0), high.min(LONGEST));
-    let room = (high - low) * 0.18;
-    (low - room, high + room)
+    (low.max(-1.0), high.min(LONGEST))
 }
 
 fn put(area: &Area<'_>, text: &str, at: (i32, i32), size: i32, colour: &RGBColor, side: HPos) -> Drawn {
