@@ -1,6 +1,6 @@
 //! Downloads from a server on this machine that misbehaves in the ways that real ones do.
 
-#![allow(clippy::unwrap_used, reason = "a failed test is a panic")]
+#![expect(clippy::unwrap_used, reason = "a failed test is a panic")]
 
 use data::fetch::{Event, Fetch, FetchError};
 use data::manifest::{FullFile, Manifest};

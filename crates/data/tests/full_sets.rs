@@ -5,7 +5,7 @@
 //! Caltech101 images and the number of grey ones were computed with Python's `hashlib` and Pillow 13, and the resized
 //! pixels with Pillow's `BILINEAR`.
 
-#![allow(clippy::unwrap_used, reason = "a failed test is a panic")]
+#![expect(clippy::unwrap_used, reason = "a failed test is a panic")]
 
 use burn::data::dataloader::DataLoader;
 use burn::tensor::Device;
@@ -20,6 +20,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const VARIABLE: &str = "MEM_POLICY_DATA";
+/// A test of the sets in a folder.
+type Claim = fn(&Path);
 
 fn main() {
     let args = Arguments::from_args();
@@ -27,7 +29,7 @@ fn main() {
     if dir.is_none() && !args.list {
         println!("skipped: {VARIABLE} names no folder with the full sets");
     }
-    let claims: [(&str, fn(&Path)); 6] = [
+    let claims: [(&str, Claim); 6] = [
         ("mnist_has_the_well_known_content", mnist_content),
         ("mnist_has_the_well_known_labels", mnist_labels),
         ("mnist_has_the_well_known_pixels_and_statistics", mnist_pixels),

@@ -1,12 +1,13 @@
 //! The sample that ships in `datasets/`.
 
-#![allow(clippy::unwrap_used, reason = "a failed test is a panic")]
+#![expect(clippy::unwrap_used, reason = "a failed test is a panic")]
 
 use burn::data::dataloader::DataLoader;
 use burn::tensor::Device;
 use data::caltech101::Photos;
 use data::manifest::Manifest;
 use data::{Checksum, DataConfig, LabelledDataset, Loader, LoaderConfig, SetId, Split};
+use flate2::read::GzDecoder;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -112,6 +113,23 @@ fn digits_are_resized_and_coloured_as_asked() {
     assert_eq!(planes.len(), 3);
     assert!(planes[0] == planes[1] && planes[1] == planes[2]);
     assert!(planes[0].iter().any(|&pixel| pixel > 200));
+}
+
+#[test]
+fn uncompressed_mnist_files_are_read_like_compressed_ones() {
+    let dir = tempfile::TempDir::new().unwrap();
+    fs::create_dir(dir.path().join("mnist")).unwrap();
+    for entry in fs::read_dir(datasets().join("mnist")).unwrap() {
+        let gz = entry.unwrap().path();
+        let mut plain = fs::File::create(dir.path().join("mnist").join(gz.file_stem().unwrap())).unwrap();
+        std::io::copy(&mut GzDecoder::new(fs::File::open(&gz).unwrap()), &mut plain).unwrap();
+    }
+    let plain = data::open(&DataConfig { dir: Some(dir.path().to_owned()), ..DataConfig::new(SetId::Mnist) }).unwrap();
+    let compressed = open(SetId::Mnist);
+    for (a, b) in [(&plain.train, &compressed.train), (&plain.test, &compressed.test)] {
+        assert_eq!(a.labels(), b.labels());
+        assert!((0..a.len()).all(|index| a.get(index).unwrap() == b.get(index).unwrap()));
+    }
 }
 
 #[test]
