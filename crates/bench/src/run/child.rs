@@ -63,8 +63,7 @@ pub fn child_main(spec: RunSpec, result_path: &Path) -> ExitCode {
 #[must_use]
 pub fn environment_main(device: DeviceChoice) -> ExitCode {
     with_device(device, |open| {
-        let report =
-            EnvironmentReport { device: open.info(Precision::F32), environment: open.environment };
+        let report = EnvironmentReport { device: open.info(Precision::F32), environment: open.environment };
         println!("{}", serde_json::to_string(&report)?);
         Ok(())
     })

@@ -67,8 +67,7 @@ impl OpenDevice {
                 _ => MemoryConfiguration::Adaptive,
             });
         }
-        let (device, setup) =
-            options.init_with_setup().map_err(|error| DeviceError::Open(name, error.to_string()))?;
+        let (device, setup) = options.init_with_setup().map_err(|error| DeviceError::Open(name, error.to_string()))?;
         let WgpuSetup { adapter, device: handle, backend, .. } = &setup;
         let facts = DeviceFacts::of(adapter, handle);
         let backend = match backend {
@@ -163,11 +162,8 @@ fn dtype(precision: Precision) -> FloatDType {
 
 /// Whether this machine has an adapter that is no CPU in disguise. Opens no device.
 fn real_gpu() -> bool {
-    let apis = if cfg!(target_os = "macos") {
-        wgpu::Backends::METAL
-    } else {
-        wgpu::Backends::VULKAN | wgpu::Backends::DX12
-    };
+    let apis =
+        if cfg!(target_os = "macos") { wgpu::Backends::METAL } else { wgpu::Backends::VULKAN | wgpu::Backends::DX12 };
     let instance = wgpu::Instance::new(wgpu::InstanceDescriptor { backends: apis, ..instance_defaults() });
     let adapters = pollster::block_on(instance.enumerate_adapters(apis));
     adapters.iter().any(|adapter| {

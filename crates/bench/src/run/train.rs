@@ -11,8 +11,8 @@ use burn::train::metric::{
 use burn::train::{Learner, SupervisedTraining};
 use data::{DataError, Split};
 use mem_policy::{
-    Baseline, Environment, EventKind, PolicyError, PolicyEvent, PolicySet, PolicyStrategy, Precision, Problem,
-    Support, TrainPlan,
+    Baseline, Environment, EventKind, PolicyError, PolicyEvent, PolicySet, PolicyStrategy, Precision, Problem, Support,
+    TrainPlan,
 };
 use models::{ConvNetConfig, ModelError};
 

@@ -89,8 +89,9 @@ pub(super) fn loaders(
     let LoaderPlan { workers, prefetch, staging } = plan;
     let load = |images: &Arc<dyn LabelledDataset>, shuffle| {
         let config = LoaderConfig { batch_size: micro_batch, workers, prefetch, staging, shuffle, drop_last: false };
-        let loader = Loader::new(Arc::clone(images), config, device, |batch: data::ImageBatch| {
-            ClassificationBatch { images: batch.images, targets: batch.targets }
+        let loader = Loader::new(Arc::clone(images), config, device, |batch: data::ImageBatch| ClassificationBatch {
+            images: batch.images,
+            targets: batch.targets,
         });
         loader.map(|loader| Arc::new(loader) as Batches)
     };
@@ -101,9 +102,9 @@ pub(super) fn loaders(
 pub(super) fn optimizer(choice: Optimizer) -> ModuleOptimizer {
     match choice {
         Optimizer::Sgd => SgdConfig::new().init(),
-        Optimizer::Momentum => SgdConfig::new()
-            .with_momentum(Some(MomentumConfig::new().with_momentum(0.9).with_dampening(0.0)))
-            .init(),
+        Optimizer::Momentum => {
+            SgdConfig::new().with_momentum(Some(MomentumConfig::new().with_momentum(0.9).with_dampening(0.0))).init()
+        }
         Optimizer::Adam => AdamConfig::new().init(),
     }
 }
