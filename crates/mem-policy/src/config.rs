@@ -42,8 +42,10 @@ impl PolicySet {
         for id in table.keys() {
             if !entries.iter().any(|entry| entry.spec.id == id) {
                 let known: Vec<&str> = entries.iter().map(|entry| entry.spec.id).collect();
-                problems
-                    .push(Problem::new(format!("policies.{id}"), format!("unknown policy; known: {}", known.join(", "))));
+                problems.push(Problem::new(
+                    format!("policies.{id}"),
+                    format!("unknown policy; known: {}", known.join(", ")),
+                ));
             }
         }
         let mut set = Self::new();

@@ -45,9 +45,7 @@ mod registry;
 mod strategy;
 
 pub use config::PolicySet;
-pub use context::{
-    EpochCx, EventKind, MemorySource, MemoryUsage, NoMemorySource, PolicyEvent, StepCx, Verdict,
-};
+pub use context::{EpochCx, EventKind, MemorySource, MemoryUsage, NoMemorySource, PolicyEvent, StepCx, Verdict};
 pub use environment::{Backend, Environment, Support};
 pub use error::{PolicyError, Problem};
 pub use plan::{

@@ -153,16 +153,7 @@ impl TrainPlan {
             pool_layout,
             environment: _,
         } = self;
-        [
-            batch_size,
-            accumulation,
-            precision,
-            gradient_checkpointing,
-            model_scale,
-            loader,
-            subset,
-            pool_layout,
-        ]
+        [batch_size, accumulation, precision, gradient_checkpointing, model_scale, loader, subset, pool_layout]
     }
 }
 

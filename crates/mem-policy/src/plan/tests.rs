@@ -20,11 +20,7 @@ impl MemoryPolicy for Wants {
 }
 
 fn build(policies: &[Wants]) -> Result<TrainPlan, Vec<PolicyError>> {
-    TrainPlan::build(
-        &Baseline::new(8),
-        &Environment::cpu(),
-        policies.iter().map(|policy| policy as &dyn MemoryPolicy),
-    )
+    TrainPlan::build(&Baseline::new(8), &Environment::cpu(), policies.iter().map(|policy| policy as &dyn MemoryPolicy))
 }
 
 #[test]

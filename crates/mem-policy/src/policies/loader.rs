@@ -49,8 +49,20 @@ impl ConfiguredPolicy for Loader {
     )
     .with_params(&[
         ParamSpec::new("workers", "integer (threads)", "2", "0..=256", "threads that decode; 0: the training thread"),
-        ParamSpec::new("prefetch", "integer (batches)", "2", "1..=1024 with workers, else 0", "batches kept ready ahead of training"),
-        ParamSpec::new("staging", "boolean", "true", "", "prepare host memory for the transfer (pinned where possible)"),
+        ParamSpec::new(
+            "prefetch",
+            "integer (batches)",
+            "2",
+            "1..=1024 with workers, else 0",
+            "batches kept ready ahead of training",
+        ),
+        ParamSpec::new(
+            "staging",
+            "boolean",
+            "true",
+            "",
+            "prepare host memory for the transfer (pinned where possible)",
+        ),
     ]);
 
     fn check(&self) -> Vec<(&'static str, String)> {

@@ -94,9 +94,8 @@ impl MemoryPolicy for MixedPrecision {
     }
 
     fn plan(&self, plan: &mut TrainPlan) -> Result<(), PolicyError> {
-        let precision = self
-            .choose(plan.environment())
-            .map_err(|why| PolicyError::Unplannable { policy: Self::SPEC.id, why })?;
+        let precision =
+            self.choose(plan.environment()).map_err(|why| PolicyError::Unplannable { policy: Self::SPEC.id, why })?;
         plan.precision.set(Self::SPEC.id, precision)
     }
 }

@@ -78,7 +78,6 @@ impl MemoryPolicy for ModelScaling {
     }
 
     fn plan(&self, plan: &mut TrainPlan) -> Result<(), PolicyError> {
-        plan.model_scale
-            .set(Self::SPEC.id, ModelScale { width: self.width, depth: self.depth, hidden: self.hidden })
+        plan.model_scale.set(Self::SPEC.id, ModelScale { width: self.width, depth: self.depth, hidden: self.hidden })
     }
 }

@@ -274,7 +274,14 @@ fn the_hard_limit_stops_with_the_numbers() {
     let error = result.unwrap_err();
     assert_eq!(
         error,
-        PolicyError::MemoryLimit { step: 2, used: 97, limit: 95, total: 100, share: 0.95, counter: "script".to_owned() }
+        PolicyError::MemoryLimit {
+            step: 2,
+            used: 97,
+            limit: 95,
+            total: 100,
+            share: 0.95,
+            counter: "script".to_owned()
+        }
     );
     assert_eq!(kinds(&events), [(2, EventKind::Warning), (2, EventKind::Stop)]);
     insta::assert_snapshot!(error);

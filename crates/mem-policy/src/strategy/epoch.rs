@@ -6,8 +6,8 @@ use burn::train::{
     SupervisedTrainingEventProcessor, TrainStep, TrainingItem,
 };
 
-use super::observer::Mark;
 use super::PolicyStrategy;
+use super::observer::Mark;
 use crate::accumulate::MeanGradients;
 use crate::phase;
 
@@ -57,8 +57,7 @@ impl<'a> TrainEpoch<'a> {
             let samples = progress.items_processed.saturating_sub(samples_before);
             samples_before = progress.items_processed;
 
-            let output =
-                phase::listen(|| observer.mark(Mark::ForwardDone), || learner.train_step(batch));
+            let output = phase::listen(|| observer.mark(Mark::ForwardDone), || learner.train_step(batch));
             observer.mark(Mark::BackwardDone);
             if !self.strategy.after_backward(epoch, self.step) {
                 interrupter.stop(Some("a memory policy failed"));

@@ -211,10 +211,9 @@ impl<M: LearnerModel> SupervisedLearningStrategy<M> for Shared {
                 break;
             }
 
-            interrupter.fail_on_error(events.process_valid(LearnerEvent::StartSplit {
-                epoch_number: epoch,
-                total_items: valid_items,
-            }));
+            interrupter.fail_on_error(
+                events.process_valid(LearnerEvent::StartSplit { epoch_number: epoch, total_items: valid_items }),
+            );
             run_validation(&learner, &*valid, &mut events, &interrupter);
             interrupter.fail_on_error(events.process_valid(LearnerEvent::EndSplit(epoch)));
             interrupter.fail_on_error(events.process_train(LearnerEvent::EndEpoch(epoch)));

@@ -81,7 +81,10 @@ fn model() -> Regression {
 
 fn model_on(device: &Device) -> Regression {
     device.seed(3);
-    Regression { linear: LinearConfig::new(FEATURES, 1).init(device) }
+    let model = Regression { linear: LinearConfig::new(FEATURES, 1).init(device) };
+    // Parameters are drawn when they are first read: now, and not after the next model was seeded.
+    let _ = weights(&model);
+    model
 }
 
 fn weights(model: &Regression) -> Vec<f32> {
@@ -113,13 +116,7 @@ fn planned(policies: PolicySet, batch: usize) -> (Arc<PolicyStrategy>, TrainPlan
 #[test]
 fn without_policies_the_weights_are_burns_own_bit_for_bit() {
     let start = model();
-    let burn = train(
-        start.clone(),
-        10,
-        4,
-        ExecutionStrategy::SingleDevice(Device::flex()).into(),
-        |training| training,
-    );
+    let burn = train(start.clone(), 10, 4, ExecutionStrategy::SingleDevice(Device::flex()).into(), |training| training);
     let (ours, _) = planned(PolicySet::new(), 4);
     let result = train(start.clone(), 10, 4, ours.strategy(), |training| training);
     assert_ne!(weights(&result.model), weights(&start), "training moved the weights");
@@ -185,8 +182,7 @@ fn a_policy_that_fails_ends_the_run_with_its_error() {
     let start = model();
     let policies = PolicySet::new().with(MemoryLimit::default());
     let mut plan = policies.plan(&Baseline::new(4), &Environment::cpu()).unwrap();
-    let strategy =
-        Arc::new(PolicyStrategy::new(&Device::flex(), &mut plan, policies).with_memory(Arc::new(Full)));
+    let strategy = Arc::new(PolicyStrategy::new(&Device::flex(), &mut plan, policies).with_memory(Arc::new(Full)));
     let result = train(start.clone(), 10, 4, strategy.strategy(), |training| training);
     let (events, error) = strategy.outcome();
     assert!(matches!(error, Some(PolicyError::MemoryLimit { step: 1, used: 99, .. })), "{error:?}");

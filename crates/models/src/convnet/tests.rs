@@ -45,8 +45,7 @@ fn the_table_agrees_with_the_network_that_is_built() {
 fn predictions_are_probabilities() {
     let (config, device) = (small(), Device::flex());
     let model = config.init(&device).unwrap();
-    let sums: Vec<f32> =
-        model.predict(batch(&config, 4, &device).images).sum_dim(1).into_data().try_to_vec().unwrap();
+    let sums: Vec<f32> = model.predict(batch(&config, 4, &device).images).sum_dim(1).into_data().try_to_vec().unwrap();
     assert!(sums.iter().all(|sum| (sum - 1.0).abs() < 1e-5), "{sums:?}");
 }
 
