@@ -81,10 +81,8 @@ fn model() -> Regression {
 
 fn model_on(device: &Device) -> Regression {
     device.seed(3);
-    let model = Regression { linear: LinearConfig::new(FEATURES, 1).init(device) };
-    // Parameters are drawn when they are first read: now, and not after the next model was seeded.
-    let _ = weights(&model);
-    model
+    // Parameters are drawn when they are first read: here, and not after the next model was seeded.
+    Regression { linear: LinearConfig::new(FEATURES, 1).init(device) }.materialize()
 }
 
 fn weights(model: &Regression) -> Vec<f32> {
