@@ -34,12 +34,17 @@ fn burns_own_strategy(bencher: Bencher<'_, '_>) {
 #[divan::bench(sample_count = 30, sample_size = 1)]
 fn policy_strategy_without_policies(bencher: Bencher<'_, '_>) {
     bencher.with_inputs(Run::new).bench_local_values(|run| {
-        let policies = PolicySet::new();
-        let mut plan =
-            policies.plan(&Baseline::new(BATCH), &Environment::cpu()).expect("a plan without policies has no conflict");
-        let strategy = Arc::new(PolicyStrategy::new(&Device::flex(), &mut plan, policies));
+        let strategy = without_policies();
         run.train(strategy.strategy());
     });
+}
+
+#[expect(clippy::expect_used, reason = "a benchmark that cannot be set up has nothing to measure")]
+fn without_policies() -> Arc<PolicyStrategy> {
+    let policies = PolicySet::new();
+    let mut plan =
+        policies.plan(&Baseline::new(BATCH), &Environment::cpu()).expect("a plan without policies has no conflict");
+    Arc::new(PolicyStrategy::new(&Device::flex(), &mut plan, policies))
 }
 
 /// A run, ready to start.

@@ -24,13 +24,16 @@ pub trait ConfiguredPolicy: MemoryPolicy + Serialize + DeserializeOwned + Defaul
     }
 }
 
+/// Builds a policy from its parameters, or says everything that is wrong with them.
+type BuildPolicy = fn(&toml::Table) -> Result<Box<dyn MemoryPolicy>, Vec<Problem>>;
+
 /// A registry line: a policy's description and how to build it.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct PolicyEntry {
     /// Identity, parameters and documentation.
     pub spec: &'static PolicySpec,
-    build: fn(&toml::Table) -> Result<Box<dyn MemoryPolicy>, Vec<Problem>>,
+    build: BuildPolicy,
     defaults: fn() -> toml::Table,
 }
 

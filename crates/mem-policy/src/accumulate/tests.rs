@@ -27,7 +27,7 @@ fn difference(parts: &[usize]) -> f32 {
     let mut window = MeanGradients::new();
     let mut start = 0;
     for part in parts {
-        window.add(&model, gradients(&model, x.clone().slice([start..start + part])), *part);
+        window.add(&model, gradients(&model, x.clone().narrow(0, start, *part)), *part);
         start += part;
     }
     assert_eq!(window.micro_batches(), parts.len());

@@ -105,7 +105,7 @@ fn train(
         .with_application_logger(None)
         .num_epochs(2)
         .with_training_strategy(strategy);
-    build(training).launch(Learner::new(model, SgdConfig::new().init().into(), 0.1))
+    build(training).launch(Learner::new(model, SgdConfig::new().init(), 0.1))
 }
 
 fn planned(policies: PolicySet, batch: usize) -> (Arc<PolicyStrategy>, TrainPlan) {
