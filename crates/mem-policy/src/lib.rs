@@ -32,8 +32,10 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking"))]
 
 pub mod accumulate;
+pub mod offload;
 pub mod phase;
 pub mod policies;
+pub mod segment;
 
 mod config;
 mod context;
