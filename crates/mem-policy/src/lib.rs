@@ -35,7 +35,9 @@ pub mod accumulate;
 pub mod offload;
 pub mod phase;
 pub mod policies;
+pub mod precision;
 pub mod segment;
+pub mod shard;
 
 mod config;
 mod context;
