@@ -63,7 +63,13 @@ impl Run {
         config.size = Some([16, 16]);
         config.synthetic = Some(SyntheticConfig { train: STEPS * BATCH, test: BATCH, classes: 10 });
         let split = data::open(&config).expect("synthetic data are always there");
-        let network = ConvNetConfig { input: [3, 16, 16], widths: vec![8, 16], hidden: 32, classes: split.classes };
+        let network = ConvNetConfig {
+            input: [3, 16, 16],
+            widths: vec![8, 16],
+            hidden: 32,
+            classes: split.classes,
+            ..ConvNetConfig::default()
+        };
         let loader = |images| {
             let config = LoaderConfig { batch_size: BATCH, ..LoaderConfig::default() };
             Loader::new(images, config, &device, |batch: data::ImageBatch| ClassificationBatch {

@@ -2,7 +2,7 @@
 
 use crate::sample::{ImageShape, Normalisation, Sample};
 use burn::data::dataloader::batcher::Batcher;
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, FloatDType, Int, Tensor, TensorData};
 
 /// A batch in host memory: what a loader's thread makes.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,13 +36,14 @@ impl HostBatch {
         self.len() == 0
     }
 
-    /// Converts to the number formats that `device` computes in, so that a transfer needs no copy of its own, and with
+    /// Converts to the number formats that `device` computes in, or the images to `dtype`, so that a transfer needs no
+    /// copy of its own, and with
     /// `staging` moves the bytes to memory that the device can read directly ([`Device::staging`], pinned memory where
     /// the backend has it, nothing elsewhere).
     #[must_use]
-    pub fn prepare(self, device: &Device, staging: bool) -> Self {
+    pub fn prepare(self, device: &Device, dtype: Option<FloatDType>, staging: bool) -> Self {
         let settings = device.settings();
-        let mut images = self.images.convert_dtype(settings.float_dtype.into());
+        let mut images = self.images.convert_dtype(dtype.unwrap_or(settings.float_dtype).into());
         let mut targets = self.targets.convert_dtype(settings.int_dtype.into());
         if staging {
             device.staging([&mut images, &mut targets].into_iter());
@@ -50,9 +51,13 @@ impl HostBatch {
         Self { images, targets }
     }
 
-    /// Moves the batch to `device`, in the calling thread's stream and memory pool.
+    /// Moves the batch to `device`, in the number formats that [`prepare`](Self::prepare) gave it, in the calling thread's stream and memory pool.
     pub fn to_device(self, device: &Device) -> ImageBatch {
-        ImageBatch { images: Tensor::from_data(self.images, device), targets: Tensor::from_data(self.targets, device) }
+        let dtype = self.images.dtype();
+        ImageBatch {
+            images: Tensor::from_data(self.images, (device, dtype)),
+            targets: Tensor::from_data(self.targets, device),
+        }
     }
 }
 

@@ -4,7 +4,8 @@
 //! - A [`PolicySet`] is a list of policies, read from TOML or built in Rust; [`registry`] lists the built-in ones.
 //! - A [`PolicyStrategy`] runs Burn's supervised training by a plan, so that Burn's metrics, dashboards, checkpointers
 //!   and early stopping keep working.
-//! - [`accumulate`] and [`phase`] are the mechanisms, usable in a training loop of your own.
+//! - [`segment`], [`shard`], [`precision`], [`offload`], [`accumulate`] and [`phase`] are the mechanisms, usable in a
+//!   training loop of your own.
 //!
 //! Nothing here picks a backend, opens a device or reads a file.
 //!
@@ -53,8 +54,8 @@ pub use context::{EpochCx, EventKind, MemorySource, MemoryUsage, NoMemorySource,
 pub use environment::{Backend, Environment, Support};
 pub use error::{PolicyError, Problem};
 pub use plan::{
-    Baseline, LoaderPlan, ModelScale, PlanLine, PoolLayout, Precision, Sampling, Slot, SubsetPlan, SubsetSize,
-    TrainPlan,
+    Baseline, ComputePlan, LoaderPlan, ModelScale, PlanLine, PoolLayout, Precision, Sampling, Segmenting, ShardPlan,
+    SlicePlan, Slot, SubsetPlan, SubsetSize, TrainPlan,
 };
 pub use policy::{Fidelity, MemoryPolicy, ParamSpec, PolicySpec, Stage};
 pub use registry::{ConfiguredPolicy, PolicyEntry, registry};

@@ -10,16 +10,15 @@
 //!
 //! let config = ConvNetConfig::default();
 //! assert_eq!(config.summary()?.parameters(), 1_851_291_712);
-//! let small = ConvNetConfig { input: [1, 28, 28], widths: vec![8, 16], hidden: 32, classes: 10 };
+//! let small = ConvNetConfig { input: [1, 28, 28], widths: vec![8, 16], hidden: 32, classes: 10, ..config };
 //! println!("{}", small.summary()?);
 //! # Ok::<(), models::ModelError>(())
 //! ```
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking"))]
 
 mod convnet;
-mod limits;
 mod summary;
 
 pub use convnet::{ClassificationBatch, ConvBlock, ConvNet, ConvNetConfig, ModelError};
-pub use limits::DeviceLimits;
+pub use mem_policy::shard::DeviceLimits;
 pub use summary::{LayerRow, Summary};

@@ -133,7 +133,7 @@ impl StepObserver for Recorder {
                 seen.clock.step_start = Some(Instant::now());
             }
             Mark::DataReady => seen.clock.data_ready = Some(Instant::now()),
-            Mark::ForwardDone | Mark::BackwardDone | Mark::UpdateDone => self.sample(seen),
+            Mark::ForwardDone | Mark::SegmentDone { .. } | Mark::BackwardDone | Mark::UpdateDone => self.sample(seen),
             Mark::StepEnd { samples } => {
                 self.wait_for_device(seen);
                 let (start, ready) = (seen.clock.step_start.take(), seen.clock.data_ready.take());

@@ -120,7 +120,7 @@ fn workers_change_no_number_of_a_run() {
 #[test]
 fn every_policy_runs_or_says_why_not() {
     // Its dtype is the process's from the first run on; it has a test of its own.
-    for entry in registry().iter().filter(|entry| entry.spec.id != "mixed-precision") {
+    for entry in registry().iter().filter(|entry| entry.spec.id != "half-precision") {
         let id = entry.spec.id;
         let (kept, error) = run_all(&spec(&format!("[{id}]")));
         match error {
@@ -135,7 +135,7 @@ fn every_policy_runs_or_says_why_not() {
 
 #[test]
 fn sixteen_bits_halve_the_bytes_of_parameters() {
-    let result = run(&spec("mixed-precision = true"));
+    let result = run(&spec("half-precision = true"));
     assert!(["f16", "bf16"].contains(&result.device.dtype.as_str()), "{}", result.device.dtype);
     assert!(result.epochs.last().unwrap().train_loss.is_some_and(f64::is_finite));
     let PeakReading::Read { bytes, .. } = &result.peaks["heap.in_use"] else { panic!("{:?}", result.peaks) };
@@ -244,4 +244,108 @@ fn software_vulkan_reports_pools_and_device() {
     assert!(bytes("pool.in_use") >= 4 * result.parameters);
     assert!(bytes("pool.reserved") >= bytes("pool.in_use"));
     assert!(!result.events.is_empty());
+}
+
+/// Almost all parameters in the first linear layer, as in the network this project is about, and few images.
+fn parameter_heavy(policies: &str) -> RunSpec {
+    let mut spec = spec(policies);
+    spec.model = ModelSpec { widths: vec![8, 16], hidden: 1024 };
+    spec.data.max_train = Some(8);
+    spec.train = TrainSpec { batch_size: 2, epochs: 1, warmup_steps: 1, sample_every: 1, ..spec.train };
+    spec
+}
+
+fn heap_peak(result: &RunResult) -> u64 {
+    match result.peaks["heap.in_use"] {
+        PeakReading::Read { bytes, .. } => bytes,
+        PeakReading::Absent { .. } => panic!("{:?}", result.peaks),
+    }
+}
+
+#[test]
+fn the_update_inside_the_backward_pass_saves_the_gradients() {
+    let peak = |policies: &str| {
+        let result = run(&parameter_heavy(policies));
+        #[expect(clippy::cast_precision_loss, reason = "a few megabytes")]
+        let parameters = heap_peak(&result) as f64 / (4.0 * result.parameters as f64);
+        parameters
+    };
+    let sharded = peak("[shard-linear]\nshards = 16");
+    let fused = peak("fused-optimizer = true\n[shard-linear]\nshards = 16");
+    // In both, the CPU's matrix products have buffers besides; the gradients of all shards exist in one of them only.
+    assert!(fused < sharded - 0.7, "{fused} and {sharded} times the parameters");
+}
+
+#[test]
+fn a_clone_of_the_model_that_somebody_keeps_doubles_the_parameters() {
+    use burn::optim::SgdConfig;
+    use burn::tensor::{Device, Distribution, Int, Tensor};
+    use mem_policy::segment::{SegmentPlan, SegmentedBackward, SegmentedStep};
+    use models::{ClassificationBatch, ConvNetConfig};
+
+    let config = ConvNetConfig {
+        input: [3, 12, 12],
+        widths: vec![8, 16],
+        hidden: 1024,
+        classes: 4,
+        shards: 16,
+        ..Default::default()
+    };
+    let device = Device::flex().autodiff();
+    let peak = |keep_a_clone: bool| {
+        let model = config.init(&device).unwrap();
+        let mut optimizer = SgdConfig::new().init();
+        let mut backward = SegmentedBackward::new(SegmentPlan::each(&model));
+        let mut step = |model: models::ConvNet| {
+            let batch = ClassificationBatch {
+                images: Tensor::random([2, 3, 12, 12], Distribution::Default, &device),
+                targets: Tensor::<1, Int>::from_data([0, 1], &device),
+            };
+            let input = model.enter(&batch);
+            let update = |model, gradients| optimizer.step(0.1, model, gradients);
+            backward.run(model, input, |model, output| (model.leave(output, batch).0, ()), update).0
+        };
+        let model = step(model);
+        let kept = keep_a_clone.then(|| model.clone());
+        super::heap::reset_peak();
+        let model = step(model);
+        drop((model, kept));
+        let snapshot = mps_probe::ProbeSet::new().with(super::heap::probe()).read();
+        snapshot.bytes(mps_probe::Counter::HeapPeak).unwrap()
+    };
+    let (alone, shared) = (peak(false), peak(true));
+    let parameters = 4 * config.summary().unwrap().parameters();
+    assert!(shared > alone + parameters * 7 / 10, "{shared} and {alone}, parameters {parameters}");
+}
+
+#[test]
+fn recomputing_segments_saves_activations() {
+    let mut wide = spec("");
+    wide.data.image_size = 32;
+    wide.data.max_train = Some(64);
+    wide.train = TrainSpec { batch_size: 32, epochs: 1, ..wide.train };
+    wide.model = ModelSpec { widths: vec![8; 8], hidden: 4 };
+    let checkpointed = RunSpec {
+        policies: toml::from_str("[segment-checkpointing]\ncuts = [2, 4, 6, 8, 10, 12, 14, 16]").unwrap(),
+        scratch: tempfile::tempdir().unwrap().keep(),
+        ..wide.clone()
+    };
+    let (plain, checkpointed) = (run(&wide), run(&checkpointed));
+    let (plain, checkpointed) = (heap_peak(&plain), heap_peak(&checkpointed));
+    assert!(checkpointed * 10 < plain * 7, "{checkpointed} and {plain}");
+}
+
+#[test]
+fn exact_policies_change_no_number_of_a_run() {
+    let plain = run(&spec(""));
+    let last = |result: &RunResult| result.epochs.last().map(|epoch| (epoch.train_loss, epoch.valid_loss));
+    for policies in [
+        "update-in-place = true",
+        "segment-checkpointing = true",
+        "fused-optimizer = true",
+        "fused-optimizer = true\n[segment-checkpointing]\ncuts = [2, 4]",
+        "[segment-checkpointing]\nbudget = \"100 KiB\"",
+    ] {
+        assert_eq!(last(&run(&spec(policies))), last(&plain), "{policies}");
+    }
 }

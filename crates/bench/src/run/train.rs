@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use burn::train::SupervisedTraining;
 use burn::train::logger::InMemoryMetricLogger;
 use burn::train::metric::{
     AccuracyMetric, ClassReduction, FBetaScoreMetric, LossMetric, Metric, PrecisionMetric, RecallMetric,
 };
-use burn::train::{Learner, SupervisedTraining};
 use data::{DataError, Split};
 use mem_policy::{
     Baseline, Environment, EventKind, PolicyError, PolicyEvent, PolicySet, PolicyStrategy, Precision, Problem, Support,
@@ -97,7 +97,10 @@ pub(super) fn run(spec: &RunSpec, started: Instant, keep: &Keep) -> Result<(), T
     open.set_precision(precision)?;
 
     let split = workload::open_data(&spec.data, &spec.train, plan.subset.apply(), spec.seed)?;
-    let network = workload::network(&spec.model, &split).scaled(&plan.model_scale.apply());
+    let mut network = workload::network(&spec.model, &split).scaled(&plan.model_scale.apply());
+    if let Some(shards) = plan.linear_shards.apply() {
+        network = network.sharded(&shards, &open.limits, precision.bytes())?;
+    }
     network.check_trainable(&open.limits, precision.bytes())?;
     let result = empty_result(&open, &plan, precision, &network, &split)?;
     keep(&result);
@@ -162,7 +165,8 @@ fn train(
     let probes = Arc::new(probes);
     let micro_batch = plan.micro_batch();
     plan.batch_size.apply();
-    let (train, valid) = workload::loaders(split, plan.loader.apply(), micro_batch, &device, spec.seed)?;
+    let half = plan.compute.get().filter(|compute| compute.inputs).map(|compute| compute.dtype.dtype());
+    let (train, valid) = workload::loaders(split, plan.loader.apply(), half, micro_batch, &device, spec.seed)?;
 
     let loss = LossMetric::new();
     let accuracy = AccuracyMetric::new();
@@ -192,7 +196,8 @@ fn train(
         }),
     ));
     let strategy = Arc::new(
-        PolicyStrategy::new(&device, &mut plan, policies)
+        PolicyStrategy::segmented(&device, &mut plan, policies)
+            .with_seed(spec.seed)
             .with_memory(Arc::new(Source(probes)))
             .with_observer(recorder.clone()),
     );
@@ -200,7 +205,7 @@ fn train(
 
     device.seed(spec.seed);
     let model = network.init(strategy.device())?;
-    let learner = Learner::new(model, workload::optimizer(spec.train.optimizer), spec.train.learning_rate);
+    let learner = strategy.learner(model, workload::optimizer(spec.train.optimizer), spec.train.learning_rate);
     let outcome = SupervisedTraining::new(Path::new(&spec.scratch), train, valid)
         .metric_train_numeric(loss.clone())
         .metric_valid_numeric(loss)
@@ -212,7 +217,7 @@ fn train(
         .with_application_logger(None)
         .renderer(Box::new(Silent))
         .num_epochs(spec.train.epochs)
-        .with_training_strategy(strategy.strategy())
+        .with_training_strategy(strategy.segmented_strategy())
         .launch(learner);
 
     let (events, policy_error) = strategy.outcome();

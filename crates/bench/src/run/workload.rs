@@ -5,7 +5,7 @@ use std::sync::Arc;
 use burn::data::dataloader::DataLoader;
 use burn::optim::momentum::MomentumConfig;
 use burn::optim::{AdamConfig, ModuleOptimizer, SgdConfig};
-use burn::tensor::Device;
+use burn::tensor::{Device, FloatDType};
 use bytesize::ByteSize;
 use data::{DataConfig, DataError, LabelledDataset, Loader, LoaderConfig, SetId, Split, View};
 use mem_policy::{LoaderPlan, Sampling, SubsetPlan, SubsetSize};
@@ -73,29 +73,32 @@ pub(super) fn network(model: &ModelSpec, split: &Split) -> ConvNetConfig {
         widths: model.widths.clone(),
         hidden: model.hidden,
         classes: split.classes,
+        ..ConvNetConfig::default()
     }
 }
 
 type Batches = Arc<dyn DataLoader<ClassificationBatch>>;
 
-/// The loaders for training, in an order that `seed` decides, and for validation.
+/// The loaders for training, in an order that `seed` decides and with images in `dtype`, and for validation.
 pub(super) fn loaders(
     split: &Split,
     plan: LoaderPlan,
+    dtype: Option<FloatDType>,
     micro_batch: usize,
     device: &Device,
     seed: u64,
 ) -> Result<(Batches, Batches), DataError> {
     let LoaderPlan { workers, prefetch, staging } = plan;
-    let load = |images: &Arc<dyn LabelledDataset>, shuffle| {
-        let config = LoaderConfig { batch_size: micro_batch, workers, prefetch, staging, shuffle, drop_last: false };
+    let load = |images: &Arc<dyn LabelledDataset>, shuffle, dtype| {
+        let config =
+            LoaderConfig { batch_size: micro_batch, workers, prefetch, staging, shuffle, drop_last: false, dtype };
         let loader = Loader::new(Arc::clone(images), config, device, |batch: data::ImageBatch| ClassificationBatch {
             images: batch.images,
             targets: batch.targets,
         });
         loader.map(|loader| Arc::new(loader) as Batches)
     };
-    Ok((load(&split.train, Some(seed))?, load(&split.test, None)?))
+    Ok((load(&split.train, Some(seed), dtype)?, load(&split.test, None, None)?))
 }
 
 /// The optimizer, without state yet.

@@ -39,6 +39,7 @@ impl<'a, O: Send + 'static> Batches<'a, O> {
                 dataset: Arc::clone(&loader.dataset),
                 device: loader.device.clone(),
                 staging: loader.config.staging,
+                dtype: loader.config.dtype,
                 order,
                 batch_size: loader.config.batch_size,
                 abandoned: AtomicBool::new(false),

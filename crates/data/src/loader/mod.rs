@@ -25,7 +25,7 @@ use crate::dataset::{LabelledDataset, View};
 use crate::error::DataError;
 use crate::random;
 use burn::data::dataloader::{DataLoader, DataLoaderIterator};
-use burn::tensor::Device;
+use burn::tensor::{Device, FloatDType};
 use iter::Batches;
 use pool::Pool;
 use serde::{Deserialize, Serialize};
@@ -50,11 +50,14 @@ pub struct LoaderConfig {
     pub shuffle: Option<u64>,
     /// Whether a last batch with fewer images is left out.
     pub drop_last: bool,
+    /// The float type of the images, converted on the host, so that batches wait and travel in it. `None` is the device's
+    /// own.
+    pub dtype: Option<FloatDType>,
 }
 
 impl Default for LoaderConfig {
     fn default() -> Self {
-        Self { batch_size: 32, workers: 0, prefetch: 2, staging: false, shuffle: None, drop_last: false }
+        Self { batch_size: 32, workers: 0, prefetch: 2, staging: false, shuffle: None, drop_last: false, dtype: None }
     }
 }
 

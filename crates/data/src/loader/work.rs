@@ -4,7 +4,7 @@ use crate::batch::HostBatch;
 use crate::dataset::LabelledDataset;
 use crate::error::DataError;
 use burn::data::dataset::DatasetError;
-use burn::tensor::Device;
+use burn::tensor::{Device, FloatDType};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -19,6 +19,7 @@ pub(super) struct Work {
     pub(super) dataset: Arc<dyn LabelledDataset>,
     pub(super) device: Device,
     pub(super) staging: bool,
+    pub(super) dtype: Option<FloatDType>,
     /// Images in the order of this epoch.
     pub(super) order: Vec<usize>,
     pub(super) batch_size: usize,
@@ -57,7 +58,7 @@ impl Work {
             return Ok(None);
         }
         let batch = HostBatch::collate(&samples, self.dataset.shape(), self.dataset.normalisation());
-        Ok(Some(batch.prepare(&self.device, self.staging)))
+        Ok(Some(batch.prepare(&self.device, self.dtype, self.staging)))
     }
 }
 

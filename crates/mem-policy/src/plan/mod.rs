@@ -4,7 +4,10 @@ mod slot;
 mod values;
 
 pub use slot::{PlanLine, Slot};
-pub use values::{LoaderPlan, ModelScale, PoolLayout, Precision, Sampling, SubsetPlan, SubsetSize};
+pub use values::{
+    ComputePlan, LoaderPlan, ModelScale, PoolLayout, Precision, Sampling, Segmenting, ShardPlan, SlicePlan, SubsetPlan,
+    SubsetSize,
+};
 
 use slot::AnySlot;
 
@@ -54,6 +57,20 @@ pub struct TrainPlan {
     pub subset: Slot<Option<SubsetPlan>>,
     /// The page layout of Burn's wgpu memory pools. `None` is the runtime's own choice.
     pub pool_layout: Slot<Option<PoolLayout>>,
+    /// Activation checkpointing by segments. `None` keeps all activations.
+    pub segments: Slot<Option<Segmenting>>,
+    /// Whether gradients are applied inside the backward pass, a group of segments at a time.
+    pub update_in_backward: Slot<bool>,
+    /// Whether the trainer owns the model and updates its parameters in place.
+    pub update_in_place: Slot<bool>,
+    /// How large linear layers are cut. `None` builds them in one piece.
+    pub linear_shards: Slot<Option<ShardPlan>>,
+    /// Segments that are run on slices of the batch. `None` runs all on the whole batch.
+    pub slices: Slot<Option<SlicePlan>>,
+    /// Whether what flows between segments waits in host memory.
+    pub offload: Slot<bool>,
+    /// 16-bit computation with 32-bit master weights.
+    pub compute: Slot<Option<ComputePlan>>,
     environment: Environment,
 }
 
@@ -70,6 +87,13 @@ impl TrainPlan {
             loader: Slot::new("loader", baseline.loader),
             subset: Slot::new("subset", None),
             pool_layout: Slot::new("pool_layout", None),
+            segments: Slot::new("segments", None),
+            update_in_backward: Slot::new("update_in_backward", false),
+            update_in_place: Slot::new("update_in_place", false),
+            linear_shards: Slot::new("linear_shards", None),
+            slices: Slot::new("slices", None),
+            offload: Slot::new("offload", false),
+            compute: Slot::new("compute", None),
             environment: environment.clone(),
         }
     }
@@ -103,6 +127,16 @@ impl TrainPlan {
         self.batch_size.get() / self.accumulation.get().max(&1)
     }
 
+    /// Whether any field asks for training by segments.
+    #[must_use]
+    pub fn is_segmented(&self) -> bool {
+        self.segments.get().is_some()
+            || *self.update_in_backward.get()
+            || self.slices.get().is_some()
+            || *self.offload.get()
+            || self.compute.get().is_some()
+    }
+
     fn check(&self) -> Result<(), PolicyError> {
         let (batch, steps) = (*self.batch_size.get(), *self.accumulation.get());
         let by = self.accumulation.set_by().or(self.batch_size.set_by()).unwrap_or("baseline");
@@ -110,6 +144,18 @@ impl TrainPlan {
             return Err(PolicyError::Unplannable {
                 policy: by,
                 why: format!("a batch of {batch} samples in {steps} steps holds nothing; both must be at least 1"),
+            });
+        }
+        if steps > 1
+            && let Some(policy) = self.update_in_backward.set_by().filter(|_| *self.update_in_backward.get())
+        {
+            return Err(PolicyError::Unplannable {
+                policy,
+                why: format!(
+                    "gradients are applied and freed inside each backward pass, so those of {steps} micro-batches cannot \
+                     be added up (`{by}`); leave one of them out, or use `segment-slices`, which runs slices of the batch \
+                     through a segment and adds up their gradients there"
+                ),
             });
         }
         if batch % steps != 0 {
@@ -140,7 +186,7 @@ impl TrainPlan {
         if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
 
-    fn slots(&self) -> [&dyn AnySlot; 8] {
+    fn slots(&self) -> [&dyn AnySlot; 15] {
         // Without `..`, so that a new field cannot be forgotten here.
         let Self {
             batch_size,
@@ -151,9 +197,32 @@ impl TrainPlan {
             loader,
             subset,
             pool_layout,
+            segments,
+            update_in_backward,
+            update_in_place,
+            linear_shards,
+            slices,
+            offload,
+            compute,
             environment: _,
         } = self;
-        [batch_size, accumulation, precision, gradient_checkpointing, model_scale, loader, subset, pool_layout]
+        [
+            batch_size,
+            accumulation,
+            precision,
+            gradient_checkpointing,
+            model_scale,
+            loader,
+            subset,
+            pool_layout,
+            segments,
+            update_in_backward,
+            update_in_place,
+            linear_shards,
+            slices,
+            offload,
+            compute,
+        ]
     }
 }
 

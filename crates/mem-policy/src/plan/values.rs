@@ -4,6 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::precision::LossScalerConfig;
+use crate::shard::ShardAxis;
+
 /// A float dtype to store and compute in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -129,4 +132,60 @@ pub enum PoolLayout {
     Exclusive,
     /// Allocations carved out of pages as large as the largest one served (`MemoryConfiguration::Adaptive`).
     Adaptive,
+}
+
+/// How the segments of a model are grouped for activation checkpointing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Segmenting {
+    /// Every segment by itself.
+    Each,
+    /// This many groups of as equal numbers of segments as possible.
+    Groups(usize),
+    /// Groups that start at the first segment and at each of these, counted from 0.
+    Cuts(Vec<usize>),
+    /// The grouping that recomputes least and keeps the activations within this many bytes.
+    Budget(u64),
+}
+
+/// How large linear layers are cut into shards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShardPlan {
+    /// Shards of the layer. `None` takes as few as the device's limits and `max_bytes` allow.
+    pub shards: Option<usize>,
+    /// Bytes of the largest shard. `None` leaves it to the device's limits.
+    pub max_bytes: Option<u64>,
+    /// Where to cut.
+    pub axis: ShardAxis,
+}
+
+/// Which segments are run on slices of the batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SlicePlan {
+    /// Slices of the batch.
+    pub slices: usize,
+    /// The first segment, counted from 0.
+    pub first: usize,
+    /// The last segment. `None` takes every one from `first` on that treats samples independently, or, with
+    /// `batch_norm_per_slice`, that is worth running twice.
+    pub last: Option<usize>,
+    /// Whether segments whose samples depend on each other may be sliced too, which normalises each slice by itself.
+    pub batch_norm_per_slice: bool,
+}
+
+/// 16-bit computation with 32-bit master weights.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ComputePlan {
+    /// The 16-bit type.
+    pub dtype: Precision,
+    /// Whether batches are converted on the host and reach the device in it.
+    pub inputs: bool,
+    /// Whether the network computes in it.
+    pub compute: bool,
+    /// How the loss is scaled. `None` does not scale it.
+    pub scaler: Option<LossScalerConfig>,
 }

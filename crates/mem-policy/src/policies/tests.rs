@@ -96,17 +96,31 @@ fn planning_says_the_same_twice_and_only_in_its_own_name() {
 
 #[test]
 fn all_policies_together_have_no_conflict() {
-    let all = registry().iter().map(|entry| (entry.spec.id.to_owned(), toml::Value::Boolean(true))).collect();
+    let all = registry().iter().map(|entry| (entry.spec.id.to_owned(), toml::Value::Boolean(true)));
+    // Gradients that are applied inside the backward pass cannot be added up over several.
+    let all: toml::Table = all.filter(|(id, _)| id != "fused-optimizer").collect();
     let set = PolicySet::from_table(&all).unwrap();
-    assert_eq!(set.len(), registry().len());
+    assert_eq!(set.len(), registry().len() - 1);
     let plan = set.plan(&Baseline::new(16), &rich()).unwrap();
     assert_eq!((*plan.batch_size.get(), *plan.accumulation.get(), plan.micro_batch()), (8, 4, 2));
+}
+
+#[test]
+fn the_update_in_the_backward_pass_conflicts_with_accumulation_by_name() {
+    let set = PolicySet::new().with(FusedOptimizer::default()).with(GradientAccumulation { steps: 2 });
+    let errors = set.plan(&Baseline::new(16), &rich()).unwrap_err();
+    let message = errors[0].to_string();
+    for word in ["`fused-optimizer`", "`gradient-accumulation`", "`segment-slices`"] {
+        assert!(message.contains(word), "{message}");
+    }
 }
 
 #[test]
 fn a_policy_that_a_device_cannot_run_says_why() {
     let cases = [
         ("mixed-precision", "computes in no"),
+        ("half-precision", "computes in no"),
+        ("activation-offload", "same memory"),
         ("empty-cache", "no cache"),
         ("allocator-pages", "no memory pools"),
         ("memory-limit", "nothing says how much"),
@@ -201,7 +215,7 @@ fn accumulation_that_does_not_divide_the_batch_is_refused_with_both_numbers() {
 }
 
 #[test]
-fn mixed_precision_prefers_bf16_and_takes_what_it_is_told() {
+fn sixteen_bits_prefer_bf16_and_takes_what_it_is_told() {
     let only_f16 = Environment { precisions: vec![Precision::F32, Precision::F16], ..rich() };
     let cases = [
         (Dtype::Auto, rich(), Some(Precision::Bf16)),
@@ -210,8 +224,28 @@ fn mixed_precision_prefers_bf16_and_takes_what_it_is_told() {
         (Dtype::Bf16, only_f16, None),
     ];
     for (dtype, env, expected) in cases {
-        let plan = PolicySet::new().with(MixedPrecision { dtype }).plan(&Baseline::new(8), &env);
-        assert_eq!(plan.ok().map(|plan| *plan.precision.get()), expected, "{dtype:?}");
+        let half = PolicySet::new().with(HalfPrecision { dtype }).plan(&Baseline::new(8), &env);
+        assert_eq!(half.ok().map(|plan| *plan.precision.get()), expected, "{dtype:?}");
+        let mixed = MixedPrecision { dtype, ..MixedPrecision::default() };
+        let mixed = PolicySet::new().with(mixed).plan(&Baseline::new(8), &env);
+        let compute = mixed.ok().and_then(|plan| *plan.compute.get());
+        assert_eq!(compute.map(|compute| compute.dtype), expected, "{dtype:?}");
+        // The range of bf16 is that of f32.
+        let scaled = compute.map(|compute| compute.scaler.is_some());
+        assert_eq!(scaled, expected.map(|precision| precision == Precision::F16), "{dtype:?}");
+    }
+}
+
+#[test]
+fn the_modes_of_mixed_precision_say_what_is_16_bit() {
+    for (mode, inputs, compute, scaled) in
+        [(Mode::Input, true, false, false), (Mode::Compute, false, true, true), (Mode::Full, true, true, true)]
+    {
+        let policy = MixedPrecision { mode, dtype: Dtype::F16, ..MixedPrecision::default() };
+        let plan = PolicySet::new().with(policy).plan(&Baseline::new(8), &rich()).unwrap();
+        let found = plan.compute.get().unwrap();
+        assert_eq!((found.inputs, found.compute, found.scaler.is_some()), (inputs, compute, scaled), "{mode:?}");
+        assert_eq!(*plan.precision.get(), Precision::F32, "weights stay in 32 bits");
     }
 }
 

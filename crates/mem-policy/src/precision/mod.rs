@@ -2,7 +2,7 @@
 //!
 //! The parameters, their gradients and the optimizer stay in 32 bits. The activations are cast to 16 bits where they
 //! enter the model, and each weight is cast where it meets them ([`like`]), one layer at a time, so that no second copy
-//! of all weights exists. Batch norm and the loss work in 32 bits ([`in_f32`]). [`LossScaler`] keeps small gradients
+//! of all weights exists. Batch norm and the loss work in 32 bits ([`in_dtype`], [`in_default_dtype`]). [`LossScaler`] keeps small gradients
 //! from vanishing in 16 bits.
 //!
 //! Technique: Micikevicius et al., *Mixed Precision Training*, 2018.
@@ -44,14 +44,25 @@ pub fn like<const D: usize, const E: usize>(weight: Tensor<D>, x: &Tensor<E>) ->
     if weight.dtype() == x.dtype() { weight } else { weight.cast(FloatDType::from(x.dtype())) }
 }
 
-/// Runs `f` on `x` in 32 bits and gives its result in the dtype of `x`. For what loses too much in 16 bits: batch norm's
-/// sums over the batch, softmax, losses.
+/// Runs `f` on `x` in `dtype` and gives its result in the dtype of `x`. For layers whose parameters stay in 32 bits because
+/// they lose too much in 16: batch norm, whose sums go over the whole batch, takes the dtype of its gain.
+///
+/// Nothing is cast if the dtypes agree.
 #[must_use]
-pub fn in_f32<const D: usize, const E: usize>(x: Tensor<D>, f: impl FnOnce(Tensor<D>) -> Tensor<E>) -> Tensor<E> {
-    match x.dtype() {
-        dtype @ (DType::F16 | DType::BF16) => f(x.cast(FloatDType::F32)).cast(FloatDType::from(dtype)),
-        _ => f(x),
-    }
+pub fn in_dtype<const D: usize, const E: usize>(
+    x: Tensor<D>,
+    dtype: DType,
+    f: impl FnOnce(Tensor<D>) -> Tensor<E>,
+) -> Tensor<E> {
+    let own = x.dtype();
+    if own == dtype { f(x) } else { f(x.cast(FloatDType::from(dtype))).cast(FloatDType::from(own)) }
+}
+
+/// `x` in its device's default float dtype: what losses and metrics expect, 32 bits unless the whole process is 16-bit.
+#[must_use]
+pub fn in_default_dtype<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    let dtype = x.device().settings().float_dtype;
+    if x.dtype() == DType::from(dtype) { x } else { x.cast(dtype) }
 }
 
 #[cfg(test)]

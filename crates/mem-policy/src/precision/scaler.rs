@@ -64,15 +64,7 @@ impl LossScaler {
     /// A scaler at its first scale.
     #[must_use]
     pub fn new(config: LossScalerConfig) -> Self {
-        Self {
-            config,
-            scale: config.initial,
-            good: 0,
-            found_bad: false,
-            applied: false,
-            skipped: 0,
-            partly_skipped: 0,
-        }
+        Self { config, scale: config.initial, good: 0, found_bad: false, applied: false, skipped: 0, partly_skipped: 0 }
     }
 
     /// The present scale.

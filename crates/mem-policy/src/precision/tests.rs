@@ -75,7 +75,7 @@ fn a_weight_follows_its_input_and_its_gradient_stays_in_32_bits() {
     let x = Tensor::<2>::ones([2, 6], &device).cast(FloatDType::F16);
     let y = x.clone().matmul(like(model.weight.val(), &x));
     assert_eq!(y.dtype(), x.dtype());
-    let loss = in_f32(y, |y| y.square().mean());
+    let loss = in_default_dtype(y).square().mean();
     let gradients = GradientsParams::from_grads(loss.backward(), &model);
     let gradient = gradients.get::<2>(model.weight.id).unwrap();
     assert_eq!(gradient.dtype(), model.weight.val().dtype());

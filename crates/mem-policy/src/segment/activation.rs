@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use burn::tensor::{Device, Gradients, Tensor, TensorData};
+use burn::tensor::{DType, Device, FloatDType, Gradients, Tensor, TensorData};
 
 /// Numbers activations, so that one that a segment hands on untouched is recognised.
 static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -153,6 +153,15 @@ impl Activation {
         Self { tag: NEXT.fetch_add(1, Ordering::Relaxed), tensor }
     }
 
+    /// The values in another dtype, as an operation that autodiff knows.
+    pub(crate) fn cast(self, dtype: FloatDType) -> Self {
+        if each_rank!(&self.tensor, x => x.dtype() == DType::from(dtype)) {
+            return self;
+        }
+        let tensor = map_rank!(self.tensor, x => x.cast(dtype));
+        Self { tag: NEXT.fetch_add(1, Ordering::Relaxed), tensor }
+    }
+
     /// Gradient of this leaf, taken out of `gradients`.
     pub(super) fn take_gradient(&self, gradients: &mut Gradients) -> Option<Self> {
         let tensor = match &self.tensor {
@@ -282,6 +291,12 @@ impl Activations {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.0.iter().map(Activation::bytes).sum()
+    }
+
+    /// All of them in another dtype.
+    #[must_use]
+    pub fn cast(self, dtype: FloatDType) -> Self {
+        Self(self.0.into_iter().map(|activation| activation.cast(dtype)).collect())
     }
 
     pub(super) fn map(&self, f: impl Fn(&Activation) -> Activation) -> Self {

@@ -5,10 +5,10 @@ use std::ops::Range;
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Gradients, Tensor};
 
+use super::Segmented;
 use super::activation::{Activation, Activations};
 use super::copies::{self, Statistics};
 use super::plan::{Group, SegmentPlan};
-use super::Segmented;
 use crate::offload::{Offload, Offloaded};
 use crate::phase;
 
@@ -110,7 +110,7 @@ impl SegmentedBackward {
             (output, arrived, GradientsParams::from_module(&mut gradients, &model))
         };
         let mut arrived = arrived;
-        let mut model = hand_over(model, gradients, &mut update);
+        let mut model = hand_over(last, model, gradients, &mut update);
         while let Some(kept) = stored.pop() {
             let group = &groups[stored.len()];
             if let Some(Stored::Input(StoredInput::Offloaded(next))) = stored.last() {
@@ -119,7 +119,7 @@ impl SegmentedBackward {
             let tracked = !stored.is_empty();
             let gradients;
             (model, gradients, arrived) = self.backward_group(model, &device, group, kept, arrived, tracked);
-            model = hand_over(model, gradients, &mut update);
+            model = hand_over(stored.len(), model, gradients, &mut update);
         }
         (model, output)
     }
@@ -227,9 +227,9 @@ impl SegmentedBackward {
             }
         };
         let (mut gradients, arrived) = pull_back(&input, output, &arrived);
-        let gradients = gradients.as_mut().map_or_else(GradientsParams::new, |gradients| {
-            GradientsParams::from_module(gradients, &model)
-        });
+        let gradients = gradients
+            .as_mut()
+            .map_or_else(GradientsParams::new, |gradients| GradientsParams::from_module(gradients, &model));
         (model, gradients, arrived)
     }
 
@@ -276,7 +276,13 @@ impl SegmentedBackward {
     }
 }
 
-fn hand_over<M>(model: M, gradients: GradientsParams, update: &mut impl FnMut(M, GradientsParams) -> M) -> M {
+fn hand_over<M>(
+    group: usize,
+    model: M,
+    gradients: GradientsParams,
+    update: &mut impl FnMut(M, GradientsParams) -> M,
+) -> M {
+    phase::segment_done(group);
     if gradients.is_empty() { model } else { update(model, gradients) }
 }
 

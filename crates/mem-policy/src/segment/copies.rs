@@ -95,7 +95,7 @@ impl ModuleMapper for Commit<'_> {
 }
 
 /// Adds the gradients of `module` in `more` to those in `sum`.
-pub(super) fn add_gradients<M: Module>(module: &M, sum: GradientsParams, more: GradientsParams) -> GradientsParams {
+pub(crate) fn add_gradients<M: Module>(module: &M, sum: GradientsParams, more: GradientsParams) -> GradientsParams {
     let mut add = Add { sum, more };
     module.visit(&mut add);
     add.sum

@@ -65,6 +65,7 @@ pub(crate) use activation::HostActivation;
 pub use activation::{Activation, Activations};
 pub use backward::SegmentedBackward;
 pub use budget::{BudgetTooSmall, SegmentCost};
+pub(crate) use copies::add_gradients;
 pub use plan::{Group, PlanError, SegmentPlan};
 
 use burn::module::Module;
@@ -90,6 +91,13 @@ pub trait Segmented: Module {
         true
     }
 
+    /// What each segment takes when `input` enters the first one, for [`SegmentPlan::within_budget`]. `None` if the model
+    /// does not know.
+    fn costs(&self, input: &Activations) -> Option<Vec<SegmentCost>> {
+        let _ = input;
+        None
+    }
+
     /// Whether segment `index` treats samples independently of each other, so that slices of the batch give the sum of
     /// the same gradients. Batch norm does not.
     fn independent_samples(&self, index: usize) -> bool {
@@ -102,9 +110,13 @@ pub trait Segmented: Module {
 /// output gives.
 pub trait SegmentedStep: Segmented + TrainStep {
     /// The first segment's input.
+    ///
+    /// The trainer casts it to the dtype it computes in; layers follow it there
+    /// ([`precision::like`](crate::precision::like)).
     fn enter(&self, batch: &Self::Input) -> Activations;
 
-    /// The loss to minimise, shape `[1]`, and the step's output, from the last segment's output.
+    /// The loss to minimise, shape `[1]`, and the step's output, from the last segment's output, which the trainer casts
+    /// back to the device's default float dtype.
     fn leave(&self, output: Activations, batch: Self::Input) -> (Tensor<1>, Self::Output);
 }
 

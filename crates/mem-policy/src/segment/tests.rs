@@ -272,9 +272,8 @@ fn slicing_batch_norm_needs_a_word_and_moves_the_statistics_once() {
     let plan = SegmentPlan::each(&model).sliced(&model, &(0..1), 2, true).unwrap();
     let (sliced, ..) = segmented(Net::new(0.0, &device), plan, &device);
     // The mean of the slices' means is the batch's mean: two and three rows of five, weighted.
-    let mean = |model: &Net| -> Vec<f32> {
-        model.valid().norms[0].running_mean.value().into_data().try_to_vec().unwrap()
-    };
+    let mean =
+        |model: &Net| -> Vec<f32> { model.valid().norms[0].running_mean.value().into_data().try_to_vec().unwrap() };
     plain(&model, &device);
     let worst = mean(&model).iter().zip(mean(&sliced)).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
     assert!(worst < 1e-6, "{worst}");
@@ -314,15 +313,20 @@ fn an_activation_handed_on_untouched_keeps_its_gradient() {
     let mut backward = SegmentedBackward::new(SegmentPlan::each(&model));
     let mut worst = 0.0_f32;
     let mut seen = 0;
-    backward.run(model, x.into(), |_, y| (loss(y), ()), |model, gradients| {
-        for layer in &model.layers {
-            if let (Some(a), Some(b)) = (gradients.get::<2>(layer.weight.id), plain.get::<2>(layer.weight.id)) {
-                seen += 1;
-                worst = worst.max((a - b).abs().max().into_scalar::<f32>());
+    backward.run(
+        model,
+        x.into(),
+        |_, y| (loss(y), ()),
+        |model, gradients| {
+            for layer in &model.layers {
+                if let (Some(a), Some(b)) = (gradients.get::<2>(layer.weight.id), plain.get::<2>(layer.weight.id)) {
+                    seen += 1;
+                    worst = worst.max((a - b).abs().max().into_scalar::<f32>());
+                }
             }
-        }
-        model
-    });
+            model
+        },
+    );
     assert_eq!(seen, 3);
     assert!(worst < 1e-7, "{worst}");
 }

@@ -21,6 +21,8 @@ use burn::tensor::module::linear;
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
+use crate::precision::like;
+
 /// The dimension of the weight along which a layer is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -82,10 +84,7 @@ impl ShardedLinearConfig {
     /// of `element_bytes` bytes.
     #[must_use]
     pub fn for_device(mut self, limits: &DeviceLimits, element_bytes: usize, shard_bytes: Option<u64>) -> Self {
-        let limit = DeviceLimits {
-            buffer_bytes: limits.buffer_bytes.into_iter().chain(shard_bytes).min(),
-            ..*limits
-        };
+        let limit = DeviceLimits { buffer_bytes: limits.buffer_bytes.into_iter().chain(shard_bytes).min(), ..*limits };
         self.shards = limit.shards(self.inputs, self.outputs, self.axis, element_bytes);
         self
     }
@@ -177,10 +176,10 @@ impl ShardedLinear {
         let y = if self.output_shards.is_empty() {
             let parts = self.split(&x);
             drop(x);
-            let sum = self.input_shards.iter().zip(parts).map(|(w, x)| linear(x, w.val(), None)).reduce(|a, b| a + b);
+            let sum = self.input_shards.iter().zip(parts).map(|(w, x)| product(x, w)).reduce(|a, b| a + b);
             sum.unwrap_or_else(|| Tensor::zeros([0; D], &Device::default()))
         } else {
-            Tensor::cat(self.output_shards.iter().map(|w| linear(x.clone(), w.val(), None)).collect(), D - 1)
+            Tensor::cat(self.output_shards.iter().map(|w| product(x.clone(), w)).collect(), D - 1)
         };
         self.add_bias(y)
     }
@@ -214,17 +213,26 @@ impl ShardedLinear {
     /// If there is no such shard.
     #[must_use]
     pub fn forward_shard<const D: usize>(&self, index: usize, part: Tensor<D>) -> Tensor<D> {
-        linear(part, self.input_shards[index].val(), None)
+        product(part, &self.input_shards[index])
     }
 
     /// Adds the bias, if there is one, to a sum of shards.
     #[must_use]
     pub fn add_bias<const D: usize>(&self, y: Tensor<D>) -> Tensor<D> {
         match &self.bias {
-            Some(bias) => y + bias.val().unsqueeze(),
+            Some(bias) => {
+                let bias = like(bias.val(), &y);
+                y + bias.unsqueeze()
+            }
             None => y,
         }
     }
+}
+
+/// `x W`, in the precision of `x`.
+fn product<const D: usize>(x: Tensor<D>, weight: &Param<Tensor<2>>) -> Tensor<D> {
+    let weight = like(weight.val(), &x);
+    linear(x, weight, None)
 }
 
 #[cfg(test)]

@@ -29,7 +29,8 @@ fn pair(shards: usize, axis: ShardAxis, device: &Device) -> (Linear, ShardedLine
 #[test]
 fn outputs_and_gradients_are_those_of_the_whole_layer() {
     let device = Device::flex().autodiff();
-    for (shards, axis) in [(1, ShardAxis::Input), (4, ShardAxis::Input), (37, ShardAxis::Input), (4, ShardAxis::Output)] {
+    for (shards, axis) in [(1, ShardAxis::Input), (4, ShardAxis::Input), (37, ShardAxis::Input), (4, ShardAxis::Output)]
+    {
         let (whole, sharded) = pair(shards, axis, &device);
         assert_eq!(sharded.shards(), shards);
         let x = Tensor::<3>::random([2, 5, INPUTS], Distribution::Default, &device).require_grad();
@@ -41,7 +42,8 @@ fn outputs_and_gradients_are_those_of_the_whole_layer() {
         assert!(of_input < 1e-6, "{of_input}");
         let g = GradientsParams::from_grads(g, &whole);
         let g2 = GradientsParams::from_grads(g2, &sharded);
-        let bias = |g: &GradientsParams, b: &Option<Param<Tensor<1>>>| values(g.get::<1>(b.as_ref().unwrap().id).unwrap());
+        let bias =
+            |g: &GradientsParams, b: &Option<Param<Tensor<1>>>| values(g.get::<1>(b.as_ref().unwrap().id).unwrap());
         assert!(worst(&bias(&g, &whole.bias), &bias(&g2, &sharded.bias)) < 1e-6);
         let (list, along) = match axis {
             ShardAxis::Input => (&sharded.input_shards, 0),

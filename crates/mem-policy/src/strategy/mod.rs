@@ -1,37 +1,54 @@
 //! Burn's supervised training, run by a plan.
 
 mod epoch;
+mod fit;
 mod observer;
+mod resume;
+mod step;
+mod trainee;
 
 pub use observer::{Mark, NoObserver, StepObserver};
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use burn::optim::ModuleOptimizer;
+use burn::optim::lr_scheduler::module_lr_scheduler::ModuleLrScheduler;
 use burn::tensor::Device;
-use burn::train::{
-    EventProcessorTraining, Learner, LearnerEvent, LearnerModel, SupervisedLearningStrategy,
-    SupervisedTrainingEventProcessor, TrainLoader, TrainingComponents, TrainingStrategy, ValidLoader,
-};
+use burn::train::{Learner, LearnerModel, TrainingStrategy};
 
 use crate::config::PolicySet;
-use crate::context::{MemorySource, NoMemorySource, PolicyEvent, StepCx, Verdict};
+use crate::context::{EventKind, MemorySource, NoMemorySource, PolicyEvent, StepCx, Verdict};
 use crate::error::PolicyError;
 use crate::plan::TrainPlan;
-use epoch::{TrainEpoch, run_validation};
+use crate::segment::SegmentedStep;
+use fit::Shared;
+use step::{Plain, SegmentSettings, Segments, not_owned};
+use trainee::Optimization;
 
 /// Trains on one device by a [`TrainPlan`], calling its policies back.
 ///
 /// Give it to Burn's `SupervisedTraining` with [`strategy`](Self::strategy); metrics, renderers, checkpointers and early
 /// stopping work as with Burn's own single-device strategy, and without policies the steps are the same. It applies the
-/// plan's `accumulation` and `gradient_checkpointing`. What it cannot honour it does not ignore: a
-/// `grads_accumulation` set on the builder as well is an error (use the policy), and `gradient_checkpointing` set on the
-/// builder has no effect on any custom strategy, so use that policy too.
+/// plan's `accumulation`, `gradient_checkpointing` and `update_in_place`, and for a model that can be cut into segments
+/// ([`PolicyStrategy::segmented`]) all that needs them. What it cannot honour it does not ignore: a `grads_accumulation`
+/// set on the builder as well is an error (use the policy), and `gradient_checkpointing` set on the builder has no effect
+/// on any custom strategy, so use that policy too.
+///
+/// # In place
+///
+/// Burn's `Learner` updates a clone of the model, so that every updated parameter exists twice until the step ends. When
+/// the plan says `update_in_place`, the strategy owns the model and nobody holds a second copy; for that it needs the
+/// optimizer and the schedule, so build the learner by [`PolicyStrategy::learner`].
 ///
 /// A policy's error ends the run through the learner's interrupter; [`outcome`](Self::outcome) has it.
 pub struct PolicyStrategy {
     device: Device,
     accumulation: usize,
+    in_place: bool,
+    segments: Option<SegmentSettings>,
+    seed: u64,
+    optimization: Mutex<Option<Optimization>>,
     memory: Arc<dyn MemorySource>,
     observer: Arc<dyn StepObserver>,
     state: Mutex<RunState>,
@@ -50,7 +67,8 @@ pub struct RunState {
 }
 
 impl PolicyStrategy {
-    /// A strategy that trains on `device`, with autodiff or without, by `plan`.
+    /// A strategy that trains on `device`, with autodiff or without, by `plan`. The plan's fields that need a model in
+    /// segments are left unapplied, which [`TrainPlan::ensure_applied`] reports.
     #[must_use]
     pub fn new(device: &Device, plan: &mut TrainPlan, policies: PolicySet) -> Self {
         let mut device = device.clone().autodiff();
@@ -60,10 +78,29 @@ impl PolicyStrategy {
         Self {
             device,
             accumulation: plan.accumulation.apply().max(1),
+            in_place: plan.update_in_place.apply(),
+            segments: None,
+            seed: 0,
+            optimization: Mutex::new(None),
             memory: Arc::new(NoMemorySource),
             observer: Arc::new(NoObserver),
             state: Mutex::new(RunState { policies, ..RunState::default() }),
         }
+    }
+
+    /// The same for a model that can be cut into segments. Take [`segmented_strategy`](Self::segmented_strategy) of it.
+    #[must_use]
+    pub fn segmented(device: &Device, plan: &mut TrainPlan, policies: PolicySet) -> Self {
+        let segments = plan.is_segmented();
+        let settings = SegmentSettings::apply(plan);
+        Self { segments: segments.then_some(settings), ..Self::new(device, plan, policies) }
+    }
+
+    /// The same, with the random masks of recomputed segments derived from `seed`.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
     }
 
     /// The same, reading memory from `memory`.
@@ -86,10 +123,40 @@ impl PolicyStrategy {
         &self.device
     }
 
+    /// A learner for this strategy. With a plan that says `update_in_place` the strategy keeps the optimizer and the
+    /// schedule, and the learner gets copies.
+    #[must_use]
+    pub fn learner<M: LearnerModel>(
+        &self,
+        model: M,
+        optimizer: ModuleOptimizer,
+        scheduler: impl Into<ModuleLrScheduler>,
+    ) -> Learner<M> {
+        let scheduler = scheduler.into();
+        if self.in_place {
+            let optimization = Optimization { optimizer: optimizer.clone(), scheduler: scheduler.clone() };
+            *self.optimization.lock().unwrap_or_else(PoisonError::into_inner) = Some(optimization);
+        }
+        Learner::new(model, optimizer, scheduler)
+    }
+
     /// This strategy as Burn's trainer takes it. Keep a clone of the `Arc` to read [`outcome`](Self::outcome).
     #[must_use]
     pub fn strategy<M: LearnerModel>(self: &Arc<Self>) -> TrainingStrategy<M> {
-        TrainingStrategy::Custom(Arc::new(Shared(Arc::clone(self))))
+        TrainingStrategy::Custom(Arc::new(Shared { strategy: Arc::clone(self), stepper: Box::new(Plain) }))
+    }
+
+    /// The same for a model that can be cut into segments. Made from a plan that asks for none of it, this is
+    /// [`strategy`](Self::strategy).
+    #[must_use]
+    pub fn segmented_strategy<M: LearnerModel + SegmentedStep>(self: &Arc<Self>) -> TrainingStrategy<M> {
+        match &self.segments {
+            None => self.strategy(),
+            Some(settings) => TrainingStrategy::Custom(Arc::new(Shared {
+                strategy: Arc::clone(self),
+                stepper: Box::new(Segments::new(settings.clone(), self.seed)),
+            })),
+        }
     }
 
     /// What the policies noted and the error that ended the run, taken out.
@@ -151,6 +218,35 @@ impl PolicyStrategy {
         }
     }
 
+    /// The optimizer and the schedule for a model that this strategy owns; `None` if Burn's learner owns it.
+    fn optimization(&self) -> Result<Option<Optimization>, PolicyError> {
+        let kept = self.optimization.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match (self.in_place, kept) {
+            (false, _) => Ok(None),
+            (true, Some(optimization)) => Ok(Some(optimization)),
+            (true, None) => Err(not_owned()),
+        }
+    }
+
+    /// Notes an event of `policy` that no policy's callback can know.
+    fn note(&self, policy: &str, epoch: usize, step: usize, message: String) {
+        self.state().events.push(PolicyEvent {
+            policy: policy.to_owned(),
+            epoch,
+            step,
+            kind: EventKind::Reading,
+            message,
+            usage: None,
+        });
+    }
+
+    fn fail(&self, error: PolicyError) -> String {
+        let message = error.to_string();
+        tracing::error!("{message}");
+        self.state().error = Some(error);
+        message
+    }
+
     fn state(&self) -> MutexGuard<'_, RunState> {
         // A panicking policy leaves nothing half-written here that a reader would mistake.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -163,82 +259,6 @@ impl fmt::Debug for PolicyStrategy {
             .field("device", &self.device)
             .field("accumulation", &self.accumulation)
             .finish_non_exhaustive()
-    }
-}
-
-/// What Burn's trainer holds: it takes a trait object of its own.
-struct Shared(Arc<PolicyStrategy>);
-
-impl<M: LearnerModel> SupervisedLearningStrategy<M> for Shared {
-    fn fit(
-        &self,
-        components: TrainingComponents<M>,
-        mut learner: Learner<M>,
-        train: TrainLoader<M>,
-        valid: ValidLoader<M>,
-        starting_epoch: usize,
-    ) -> (M, SupervisedTrainingEventProcessor<M>) {
-        let strategy = &*self.0;
-        let TrainingComponents {
-            num_epochs,
-            mut checkpointer,
-            grad_accumulation,
-            interrupter,
-            mut early_stopping,
-            event_processor: mut events,
-            event_store,
-            ..
-        } = components;
-        if let Err(error) = strategy.accept(grad_accumulation, &learner.model().devices()) {
-            interrupter.stop(Some(&error.to_string()));
-            strategy.state().error = Some(error);
-            return (learner.model(), events);
-        }
-        let train = train.to_device(&strategy.device);
-        let valid = valid.to_device(&strategy.device.clone().without_autodiff());
-        let (train_items, valid_items) = (train.num_items(), valid.num_items());
-        learner.fork(&strategy.device);
-        let mut epoch_loop = TrainEpoch::new(strategy);
-
-        for epoch in starting_epoch..=num_epochs {
-            let split = |items| LearnerEvent::StartSplit { epoch_number: epoch, total_items: items };
-            strategy.observer.mark(Mark::EpochStart { epoch });
-            interrupter.fail_on_error(events.process_train(split(train_items)));
-            epoch_loop.run(&mut learner, &*train, epoch, &mut events, &interrupter);
-            interrupter.fail_on_error(events.process_train(LearnerEvent::EndSplit(epoch)));
-            strategy.observer.mark(Mark::TrainEnd { epoch });
-            if interrupter.should_stop() {
-                break;
-            }
-
-            interrupter.fail_on_error(
-                events.process_valid(LearnerEvent::StartSplit { epoch_number: epoch, total_items: valid_items }),
-            );
-            run_validation(&learner, &*valid, &mut events, &interrupter);
-            interrupter.fail_on_error(events.process_valid(LearnerEvent::EndSplit(epoch)));
-            interrupter.fail_on_error(events.process_train(LearnerEvent::EndEpoch(epoch)));
-            // The observer, the checkpointer and early stopping read the epoch's metrics.
-            interrupter.fail_on_error(events.flush());
-            strategy.observer.epoch_end(epoch, &event_store);
-
-            match strategy.after_epoch(epoch, epoch_loop.step()) {
-                None => interrupter.stop(Some("a memory policy failed")),
-                Some(Verdict::Stop(reason)) => interrupter.stop(Some(&reason)),
-                Some(Verdict::Continue) => {}
-            }
-            if interrupter.should_stop() {
-                break;
-            }
-            if let Some(checkpointer) = &mut checkpointer {
-                checkpointer.checkpoint(&learner, epoch, &event_store);
-            }
-            if let Some(early_stopping) = &mut early_stopping
-                && early_stopping.should_stop(epoch, &event_store)
-            {
-                break;
-            }
-        }
-        (learner.model(), events)
     }
 }
 

@@ -20,7 +20,13 @@ pub enum Mark {
     DataReady,
     /// The forward pass is done, if the model says so with [`phase::forward_done`](crate::phase::forward_done).
     ForwardDone,
-    /// The backward pass is done: all gradients are alive.
+    /// The backward pass of a group of segments is done: its gradients are alive, and so are the activations of the
+    /// groups before it. Only in segmented training.
+    SegmentDone {
+        /// The group, counted from 0 at the input.
+        group: usize,
+    },
+    /// The backward pass is done: all gradients are alive, unless they were applied in it.
     BackwardDone,
     /// The optimizer stepped. Absent for a micro-batch that was only accumulated.
     UpdateDone,

@@ -18,6 +18,8 @@ use super::*;
 use crate::policies::{GradientAccumulation, GradientCheckpointing, MemoryLimit};
 use crate::{Baseline, Environment, MemoryUsage, phase};
 
+mod owned;
+
 const FEATURES: usize = 3;
 
 #[derive(Module, Debug)]

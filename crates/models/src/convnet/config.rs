@@ -1,11 +1,11 @@
 //! The network's sizes, and what can be said of it without building it.
 
 use burn::tensor::Device;
-use mem_policy::ModelScale;
+use mem_policy::shard::{DeviceLimits, LimitExceeded, ShardAxis, ShardedLinearConfig};
+use mem_policy::{ModelScale, ShardPlan};
 use serde::{Deserialize, Serialize};
 
 use super::network::ConvNet;
-use crate::limits::DeviceLimits;
 use crate::summary::{LayerRow, Summary};
 
 /// Side of the square convolution kernels, in pixels. No padding, stride 1.
@@ -43,8 +43,7 @@ pub enum ModelError {
     /// A device cannot train a layer in one piece.
     #[error(
         "Burn cannot train Linear({inputs}, {outputs}) on this device in one piece: it needs {needed} {what}, and the \
-         limit is {limit}; use a smaller image, fewer or narrower blocks, or the CPU (a linear layer in shards is not \
-         built yet)"
+         limit is {limit}; turn on `shard-linear`, or use a smaller image, fewer or narrower blocks, or the CPU"
     )]
     TooLargeInOnePiece {
         /// Input features.
@@ -72,12 +71,23 @@ pub struct ConvNetConfig {
     pub hidden: usize,
     /// Classes.
     pub classes: usize,
+    /// Shards of the first linear layer.
+    pub shards: usize,
+    /// The dimension along which it is cut.
+    pub shard_axis: ShardAxis,
 }
 
 impl Default for ConvNetConfig {
     /// 3x96x96 input, blocks of 64, 128, 256 and 512 channels, 512 hidden units, 101 classes.
     fn default() -> Self {
-        Self { input: [3, 96, 96], widths: vec![64, 128, 256, 512], hidden: 512, classes: 101 }
+        Self {
+            input: [3, 96, 96],
+            widths: vec![64, 128, 256, 512],
+            hidden: 512,
+            classes: 101,
+            shards: 1,
+            shard_axis: ShardAxis::Input,
+        }
     }
 }
 
@@ -91,6 +101,21 @@ impl ConvNetConfig {
             hidden: ModelScale::scaled(self.hidden, scale.hidden),
             ..self.clone()
         }
+    }
+
+    /// The same network with its first linear layer in shards, as `plan` says, for a device with `limits` and weights of
+    /// `element_bytes` bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`ModelError::Zero`] and [`ModelError::InputTooSmall`].
+    pub fn sharded(&self, plan: &ShardPlan, limits: &DeviceLimits, element_bytes: usize) -> Result<Self, ModelError> {
+        let layer = ShardedLinearConfig::new(self.flat_features()?, self.hidden).with_axis(plan.axis);
+        let shards = match plan.shards {
+            Some(shards) => shards,
+            None => layer.for_device(limits, element_bytes, plan.max_bytes).shards,
+        };
+        Ok(Self { shards, shard_axis: plan.axis, ..self.clone() })
     }
 
     /// Features that enter the classifier: channels x height x width of the last block's output.
@@ -138,8 +163,18 @@ impl ConvNetConfig {
     ///
     /// [`ModelError::TooLargeInOnePiece`] naming the limit, besides the errors of [`summary`](Self::summary).
     pub fn check_trainable(&self, limits: &DeviceLimits, element_bytes: usize) -> Result<(), ModelError> {
-        limits.check_linear(self.flat_features()?, self.hidden, element_bytes)?;
-        limits.check_linear(self.hidden, self.classes, element_bytes)
+        let flat = self.flat_features()?;
+        let shards = self.shards.max(1);
+        let [inputs, outputs] = match self.shard_axis {
+            ShardAxis::Input => [flat.div_ceil(shards), self.hidden],
+            ShardAxis::Output => [flat, self.hidden.div_ceil(shards)],
+        };
+        for (inputs, outputs) in [(inputs, outputs), (self.hidden, self.classes)] {
+            if let Some(LimitExceeded { what, needed, limit }) = limits.exceeded_by(inputs, outputs, element_bytes) {
+                return Err(ModelError::TooLargeInOnePiece { inputs, outputs, what, needed, limit });
+            }
+        }
+        Ok(())
     }
 
     /// Builds the network on `device`, with parameters in its default float dtype.
@@ -161,6 +196,7 @@ impl ConvNetConfig {
             ("`widths`' number of blocks", self.widths.len()),
             ("`hidden`", self.hidden),
             ("`classes`", self.classes),
+            ("`shards`", self.shards),
         ];
         let widths = self.widths.iter().enumerate().map(|(i, w)| (format!("the width of block {}", i + 1), *w));
         for (what, size) in sizes.map(|(what, size)| (what.to_owned(), size)).into_iter().chain(widths) {

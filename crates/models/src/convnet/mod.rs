@@ -2,6 +2,7 @@
 
 mod config;
 mod network;
+mod segments;
 
 pub use config::{ConvNetConfig, ModelError};
 pub use network::{ClassificationBatch, ConvBlock, ConvNet};

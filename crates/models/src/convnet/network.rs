@@ -6,9 +6,13 @@ use burn::nn::loss::CrossEntropyLossConfig;
 use burn::nn::pool::{MaxPool2d, MaxPool2dConfig};
 use burn::nn::{BatchNorm, BatchNormConfig, Linear, LinearConfig};
 use burn::tensor::activation::{relu, softmax};
+use burn::tensor::module::{conv2d, linear};
+use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Device, Int, Tensor};
 use burn::train::{ClassificationOutput, InferenceStep, TrainOutput, TrainStep};
 use mem_policy::phase;
+use mem_policy::precision::{in_default_dtype, in_dtype, like};
+use mem_policy::shard::{ShardedLinear, ShardedLinearConfig};
 
 use super::config::{ConvNetConfig, KERNEL, POOL, POOL_STRIDE};
 
@@ -38,19 +42,39 @@ impl ConvBlock {
         }
     }
 
-    /// `[batch, input, h, w]` to `[batch, output, h - 3, w - 3]`; a ReLU between norm and pooling if `rectified`.
-    fn forward(&self, x: Tensor<4>, rectified: bool) -> Tensor<4> {
-        let x = self.norm.forward(self.conv.forward(x));
+    /// Output channels.
+    pub(super) fn outputs(&self) -> usize {
+        self.conv.weight.lazy_shape().dims::<4>()[0]
+    }
+
+    /// `[batch, input, h, w]` to `[batch, output, h - 2, w - 2]`, in the precision of `x`.
+    pub(super) fn convolve(&self, x: Tensor<4>) -> Tensor<4> {
+        let weight = like(self.conv.weight.val(), &x);
+        conv2d(x, weight, None, ConvOptions::new([1, 1], [0, 0], [1, 1], 1))
+    }
+
+    /// `[batch, output, h, w]` to `[batch, output, h - 1, w - 1]`: norm, in the precision of its gain, and pooling, with a ReLU between
+    /// them if `rectified`.
+    pub(super) fn finish(&self, x: Tensor<4>, rectified: bool) -> Tensor<4> {
+        let x = in_dtype(x, self.norm.gamma.val().dtype(), |x| self.norm.forward(x));
         self.pool.forward(if rectified { relu(x) } else { x })
+    }
+
+    /// `[batch, input, h, w]` to `[batch, output, h - 3, w - 3]`.
+    fn forward(&self, x: Tensor<4>, rectified: bool) -> Tensor<4> {
+        self.finish(self.convolve(x), rectified)
     }
 }
 
 /// Convolution blocks, with a ReLU in the first one only, then flatten and two linear layers without biases.
+///
+/// The first linear layer is in as many shards as [`ConvNetConfig::shards`] says, one by default. To save or load it as
+/// one tensor under the name `hidden.weight`, wrap the network in [`OnePiece`](mem_policy::shard::OnePiece).
 #[derive(Module, Debug)]
 pub struct ConvNet {
-    blocks: Vec<ConvBlock>,
-    hidden: Linear,
-    output: Linear,
+    pub(super) blocks: Vec<ConvBlock>,
+    pub(super) hidden: ShardedLinear,
+    pub(super) output: Linear,
 }
 
 impl ConvNet {
@@ -58,7 +82,11 @@ impl ConvNet {
         let inputs = std::iter::once(&config.input[0]).chain(&config.widths);
         Self {
             blocks: inputs.zip(&config.widths).map(|(i, o)| ConvBlock::new(*i, *o, device)).collect(),
-            hidden: LinearConfig::new(flat, config.hidden).with_bias(false).init(device),
+            hidden: ShardedLinearConfig::new(flat, config.hidden)
+                .with_bias(false)
+                .with_shards(config.shards)
+                .with_axis(config.shard_axis)
+                .init(device),
             output: LinearConfig::new(config.hidden, config.classes).with_bias(false).init(device),
         }
     }
@@ -67,7 +95,13 @@ impl ConvNet {
     #[must_use]
     pub fn forward(&self, images: Tensor<4>) -> Tensor<2> {
         let x = (0..self.blocks.len()).fold(images, |x, index| self.forward_block(index, x));
-        self.output.forward(self.hidden.forward(x.flatten(1, 3)))
+        self.classify(self.hidden.forward(x.flatten(1, 3)))
+    }
+
+    /// The second linear layer: `[batch, hidden]` to logits `[batch, classes]`, in the precision of `x`.
+    pub(super) fn classify(&self, x: Tensor<2>) -> Tensor<2> {
+        let weight = like(self.output.weight.val(), &x);
+        linear(x, weight, None)
     }
 
     /// The output of block `index`, counted from 0: `[batch, channels, h, w]` to `[batch, width, h - 3, w - 3]`.
@@ -91,7 +125,12 @@ impl ConvNet {
     #[must_use]
     pub fn forward_classification(&self, batch: ClassificationBatch) -> ClassificationOutput {
         let ClassificationBatch { images, targets } = batch;
-        let logits = self.forward(images);
+        Self::judge(self.forward(images), targets)
+    }
+
+    /// The mean cross-entropy of logits `[batch, classes]`, which are compared in at least 32 bits.
+    pub(super) fn judge(logits: Tensor<2>, targets: Tensor<1, Int>) -> ClassificationOutput {
+        let logits = in_default_dtype(logits);
         let loss = CrossEntropyLossConfig::new().init(&logits.device()).forward(logits.clone(), targets.clone());
         ClassificationOutput::new(loss, logits, targets)
     }

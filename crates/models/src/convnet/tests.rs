@@ -8,7 +8,7 @@ use super::*;
 use crate::DeviceLimits;
 
 fn small() -> ConvNetConfig {
-    ConvNetConfig { input: [3, 14, 13], widths: vec![4, 6], hidden: 5, classes: 3 }
+    ConvNetConfig { input: [3, 14, 13], widths: vec![4, 6], hidden: 5, classes: 3, ..ConvNetConfig::default() }
 }
 
 fn batch(config: &ConvNetConfig, n: usize, device: &Device) -> ClassificationBatch {
@@ -114,5 +114,157 @@ fn a_network_that_makes_no_sense_is_refused_with_the_value() {
     for (config, expected) in cases {
         let error = config.init(&Device::flex()).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
+    }
+}
+
+mod segments {
+    use burn::module::{ModuleVisitor, Param};
+    use burn::tensor::FloatDType;
+    use mem_policy::segment::{Activations, SegmentPlan, Segmented, SegmentedBackward, SegmentedStep};
+
+    use super::*;
+
+    fn values(model: &ConvNet, gradients: &GradientsParams) -> Vec<f32> {
+        struct Values<'a>(&'a GradientsParams, Vec<f32>);
+        impl ModuleVisitor for Values<'_> {
+            fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+                if let Some(gradient) = self.0.get::<D>(param.id) {
+                    self.1.extend(gradient.into_data().try_to_vec::<f32>().unwrap());
+                }
+            }
+        }
+        let mut values = Values(gradients, Vec::new());
+        model.visit(&mut values);
+        values.1
+    }
+
+    fn drawn(config: &ConvNetConfig, device: &Device) -> ConvNet {
+        device.seed(9);
+        let model = config.init(device).unwrap();
+        // Parameters are drawn when they are first read.
+        let _ = model.valid();
+        model
+    }
+
+    fn images(config: &ConvNetConfig, device: &Device) -> ClassificationBatch {
+        device.seed(10);
+        batch(config, 6, device)
+    }
+
+    /// Gradients by segments, handed over group by group.
+    fn by_segments(model: ConvNet, plan: SegmentPlan, batch: ClassificationBatch) -> Vec<f32> {
+        let mut all = GradientsParams::new();
+        let input = model.enter(&batch);
+        let (model, ()) = SegmentedBackward::new(plan).run(
+            model,
+            input,
+            |model, output| (model.leave(output, batch).0, ()),
+            |model, gradients| {
+                struct Move<'a>(GradientsParams, &'a mut GradientsParams);
+                impl ModuleVisitor for Move<'_> {
+                    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+                        if let Some(gradient) = self.0.remove::<D>(param.id) {
+                            self.1.register::<D>(param.id, gradient);
+                        }
+                    }
+                }
+                model.visit(&mut Move(gradients, &mut all));
+                model
+            },
+        );
+        values(&model, &all)
+    }
+
+    #[test]
+    fn in_one_piece_the_gradients_are_those_of_the_plain_step_bit_for_bit() {
+        let device = Device::flex().autodiff();
+        let config = small();
+        let plain = {
+            let model = drawn(&config, &device);
+            let output = TrainStep::step(&model, images(&config, &device));
+            values(&model, &output.grads)
+        };
+        let model = drawn(&config, &device);
+        assert_eq!(model.segments(), 2 * 2 + 3);
+        for plan in [SegmentPlan::each(&model), SegmentPlan::at(&model, &[2, 4]).unwrap()] {
+            let segments = by_segments(drawn(&config, &device), plan, images(&config, &device));
+            assert_eq!(segments, plain);
+        }
+    }
+
+    #[test]
+    fn in_shards_the_gradients_are_the_same_to_rounding() {
+        let device = Device::flex().autodiff();
+        let config = small();
+        let plain = {
+            let model = drawn(&config, &device);
+            let output = TrainStep::step(&model, images(&config, &device));
+            values(&model, &output.grads)
+        };
+        for (shards, shard_axis, segments) in
+            [(3, mem_policy::shard::ShardAxis::Input, 9), (1, mem_policy::shard::ShardAxis::Output, 7)]
+        {
+            let config = ConvNetConfig { shards, shard_axis, ..config.clone() };
+            let model = drawn(&config, &device);
+            assert_eq!(model.segments(), segments);
+            let plan = SegmentPlan::each(&model);
+            let sharded = by_segments(drawn(&config, &device), plan, images(&config, &device));
+            assert_eq!(sharded.len(), plain.len());
+            let worst = sharded.iter().zip(&plain).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            assert!(worst < 1e-6, "{worst}");
+        }
+    }
+
+    #[test]
+    fn convolutions_on_slices_of_the_batch_give_the_gradients_of_the_whole() {
+        let device = Device::flex().autodiff();
+        let config = small();
+        let model = drawn(&config, &device);
+        let whole = by_segments(drawn(&config, &device), SegmentPlan::each(&model), images(&config, &device));
+        let plan = SegmentPlan::each(&model).sliced(&model, &(0..1), 3, false).unwrap();
+        let plan = plan.sliced(&model, &(2..3), 2, false).unwrap();
+        let sliced = by_segments(model, plan, images(&config, &device));
+        let worst = whole.iter().zip(&sliced).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(worst < 1e-6, "{worst}");
+    }
+
+    #[test]
+    fn in_16_bits_the_network_computes_in_16_and_its_gradients_are_in_32() {
+        let device = Device::flex().autodiff();
+        let config = ConvNetConfig { shards: 2, ..small() };
+        let model = drawn(&config, &device);
+        let input: Activations = model.enter(&images(&config, &device)).cast(FloatDType::F16);
+        let output = (0..model.segments()).fold(input, |x, index| model.forward_segment(index, x));
+        let logits = output.only::<2>();
+        assert_eq!(logits.dtype().size(), 2);
+        let exact = model.forward(images(&config, &device).images);
+        let worst: f32 = (logits.clone().cast(FloatDType::F32) - exact).abs().max().into_scalar();
+        assert!(worst > 0.0 && worst < 0.02, "{worst}");
+        let output = ConvNet::judge(logits, images(&config, &device).targets);
+        let gradients = GradientsParams::from_grads(output.loss.backward(), &model);
+        assert_eq!(gradients.len(), 2 * 3 + 2 + 1);
+        assert!(values(&model, &gradients).iter().all(|g| g.is_finite()));
+    }
+
+    #[test]
+    fn costs_are_known_for_every_segment_and_a_budget_groups_by_them() {
+        let device = Device::flex();
+        let config = ConvNetConfig { shards: 3, ..small() };
+        let model = config.init(&device).unwrap();
+        let input = model.enter(&images(&config, &device));
+        let costs = model.costs(&input).unwrap();
+        assert_eq!(costs.len(), model.segments());
+        // What the next segment takes is what the one before hands on.
+        let mut x = input;
+        for (index, cost) in costs.iter().enumerate() {
+            let sums = u64::from(matches!(index, 6 | 7)) * (6 * 5 * 4);
+            assert_eq!(x.bytes(), cost.input_bytes + sums, "segment {index}");
+            x = model.forward_segment(index, x);
+        }
+        let all: u64 = costs.iter().map(|cost| cost.graph_bytes).sum();
+        let kept = SegmentPlan::within_budget(&costs, all).unwrap();
+        assert!(kept.groups().iter().all(|group| group.keep));
+        let tight = SegmentPlan::within_budget(&costs, all * 7 / 10).unwrap();
+        assert!(tight.groups().iter().any(|group| !group.keep));
     }
 }
