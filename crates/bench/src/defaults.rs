@@ -53,7 +53,7 @@ pub const SEED: u64 = 42;
 /// A CPU, or a GPU made of one: seconds per run.
 const SMALL: Defaults = Defaults {
     repeats: 3,
-    epochs: 2,
+    epochs: 1,
     max_steps: Limit::ALL,
     max_train: Limit::at_most(416),
     max_test: Limit::at_most(96),
