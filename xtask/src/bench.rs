@@ -26,5 +26,13 @@ pub(crate) fn command(build: &Build) -> Command {
     if !features.is_empty() {
         command.arg("--features").arg(features.join(","));
     }
+    command.env("MEM_POLICY_BUILD", said(build));
     command
+}
+
+/// The options as they were given before the verb, for the record of the command.
+fn said(build: &Build) -> String {
+    let release = build.release.then(|| "--release".to_owned());
+    let features = (!build.features.is_empty()).then(|| format!("--features {}", build.features.join(",")));
+    release.into_iter().chain(features).collect::<Vec<_>>().join(" ")
 }

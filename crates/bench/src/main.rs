@@ -3,9 +3,10 @@
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
-use bench::cli::{Cli, DatasetsVerb, ExperimentArgs, Failure, INTERRUPTED, Verb};
+use bench::cli::{Cli, DatasetsVerb, ExperimentArgs, Failure, INTERRUPTED, NOTHING_TO_COMPARE, Verb};
 use bench::experiment::{Interrupt, ProcessLauncher, RunEnd, Runner};
 use bench::progress::progress;
+use bench::verbs::Opened;
 use bench::{report, run, verbs};
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
@@ -47,7 +48,7 @@ fn experiment(args: &ExperimentArgs) -> Result<ExitCode, Failure> {
     // Run.
     let interrupt = Interrupt::on_ctrl_c().map_err(anyhow::Error::from)?;
     let mut launcher = ProcessLauncher::current().map_err(anyhow::Error::from)?;
-    let (output, mut log, done) = prepared.open(command_line())?;
+    let Opened { output, mut log, done, lock } = prepared.open(command_line())?;
     let mut progress = progress(args.no_progress);
     let end = Runner {
         experiment: &prepared.experiment,
@@ -60,16 +61,28 @@ fn experiment(args: &ExperimentArgs) -> Result<ExitCode, Failure> {
     .run(&done, &mut log);
     drop(progress);
     let go_on = || format!("go on with: cargo xtask experiment --resume {}", output.dir().display());
-    let end = end.inspect_err(|_| eprintln!("{} records are kept; {}", log.kept(), go_on()))?;
+    let end = end.inspect_err(|_| complain(&format!("{} records are kept; {}", log.kept(), go_on())))?;
 
     // Compare, export.
     let summary = verbs::export_all(&output)?;
     show(&format!("{}results: {}\n", report::terminal(&summary, width()), output.dir().display()))?;
     if end == RunEnd::Interrupted {
-        eprintln!("interrupted: {} records are kept; {}", log.kept(), go_on());
+        complain(&format!("interrupted: {} records are kept; {}", log.kept(), go_on()));
         return Ok(ExitCode::from(INTERRUPTED));
     }
+    drop(lock);
+    let without = summary.sets.iter().filter(|set| set.baseline.completed == 0);
+    let without: Vec<String> = without.map(|set| set.set.to_string()).collect();
+    if !without.is_empty() {
+        complain(&format!("no baseline of {} completed: there is nothing to compare with", without.join(" and ")));
+        return Ok(ExitCode::from(NOTHING_TO_COMPARE));
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A line on standard error, if that can be written.
+fn complain(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// Prints to standard output, to whoever still listens: `| head` is no failure.
@@ -84,11 +97,15 @@ fn show(text: &str) -> Result<(), Failure> {
 
 /// The command as the user would type it again.
 fn command_line() -> String {
-    let quoted = std::env::args().skip(1).map(|argument| {
+    let quoted = std::env::args_os().skip(1).map(|argument| {
+        let argument = argument.to_string_lossy().into_owned();
         let plain = argument.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c));
         if plain && !argument.is_empty() { argument } else { format!("'{}'", argument.replace('\'', r"'\''")) }
     });
-    format!("cargo xtask {}", quoted.collect::<Vec<_>>().join(" "))
+    // How the program was built is said before the verb, where xtask takes it.
+    let build = std::env::var("MEM_POLICY_BUILD").unwrap_or_default();
+    let words = ["cargo xtask".to_owned(), build].into_iter().filter(|word| !word.is_empty()).chain(quoted);
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Columns of the terminal; of a page if there is none.

@@ -1,6 +1,7 @@
 //! How a verb fails, and with which exit code.
 
 use std::fmt;
+use std::io::Write;
 use std::process::ExitCode;
 
 use mem_policy::Problem;
@@ -11,6 +12,9 @@ use crate::report::ReportError;
 
 /// The exit code of a program that Ctrl-C ended.
 pub const INTERRUPTED: u8 = 130;
+
+/// The exit code of an experiment with a data set of which no baseline completed.
+pub const NOTHING_TO_COMPARE: u8 = 4;
 
 /// Why a verb failed.
 #[derive(Debug)]
@@ -43,7 +47,8 @@ impl Failure {
     /// Prints the reason to standard error.
     #[must_use]
     pub fn report(&self) -> ExitCode {
-        eprint!("{self}");
+        // If nobody can read it, the exit code still says it.
+        let _ = write!(std::io::stderr(), "{self}");
         ExitCode::from(self.code())
     }
 }
@@ -80,7 +85,10 @@ impl From<Vec<Problem>> for Failure {
 
 impl From<OutputError> for Failure {
     fn from(error: OutputError) -> Self {
-        Self::Output(error.into())
+        match error {
+            OutputError::Busy { .. } => Self::input("out", error),
+            error => Self::Output(error.into()),
+        }
     }
 }
 

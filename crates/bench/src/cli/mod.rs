@@ -10,14 +10,15 @@ use data::SetId;
 use crate::config::Settings;
 use crate::run::spec::DeviceChoice;
 
-pub use exit::{Failure, INTERRUPTED};
+pub use exit::{Failure, INTERRUPTED, NOTHING_TO_COMPARE};
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0    every arm has an outcome
+  0    every arm has an outcome, and every data set a baseline that completed
   1    an internal failure: a child could not be started, a report could not be drawn
   2    bad input: every problem is listed, and nothing ran
   3    the output cannot be written: what was recorded is kept
+  4    no baseline of a data set completed: the table says why each run ended
   130  interrupted: what was recorded is kept, and how to go on is printed";
 
 const EXPERIMENT_HELP: &str = "\
@@ -25,10 +26,11 @@ Sizes that are not given follow the device: minutes on two CPU cores, more to do
 and DIR/experiment.toml records them. Reports name the counter behind each figure; docs/measuring.md explains them.
 
 Exit codes:
-  0    every arm has an outcome
+  0    every arm has an outcome, and every data set a baseline that completed
   1    an internal failure: a child could not be started, a report could not be drawn
   2    bad input: every problem is listed, and nothing ran
   3    the output cannot be written: what was recorded is kept
+  4    no baseline of a data set completed: the table says why each run ended
   130  interrupted: what was recorded is kept, and how to go on is printed";
 
 /// Measures what each memory policy saves and costs, on real images and on this machine

@@ -42,6 +42,7 @@ impl Settings {
             dataset: keys.take("dataset").map(|names| datasets(names, &mut keys.problems)),
             preset: keys.take("preset"),
             policies: keys.take("policies").map(OneOrMany::into_vec),
+            always: keys.take("always").map(OneOrMany::into_vec),
             set: keys.take("set").map(|table| params(table, &mut keys.problems)),
             repeats: keys.take("repeats"),
             seed: keys.take("seed"),

@@ -33,6 +33,9 @@ pub struct Experiment {
     pub preset: Preset,
     /// The policies to measure, by id.
     pub policies: Vec<String>,
+    /// Policies that are on in every arm, the baseline included.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub always: Vec<String>,
     /// Runs of each arm.
     pub repeats: usize,
     /// Seeds the schedule and, with the repeat added, the runs.

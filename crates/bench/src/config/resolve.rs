@@ -40,6 +40,7 @@ fn fill_in(settings: Settings, environment: &Environment) -> Experiment {
         }
     }
     let preset = settings.preset.unwrap_or_default();
+    let always = settings.always.unwrap_or_default();
     let data_dir = dataset
         .iter()
         .any(|set| *set != SetId::Synthetic)
@@ -54,10 +55,14 @@ fn fill_in(settings: Settings, environment: &Environment) -> Experiment {
             chosen => chosen,
         },
         preset,
-        policies: settings.policies.unwrap_or_else(|| match preset {
-            Preset::Default => registry().iter().map(|entry| entry.spec.id.to_owned()).collect(),
-            Preset::Reference => reference_policies().iter().map(|id| (*id).to_owned()).collect(),
+        policies: settings.policies.unwrap_or_else(|| {
+            let ids: Vec<&str> = match preset {
+                Preset::Default => registry().iter().map(|entry| entry.spec.id).collect(),
+                Preset::Reference => reference_policies().to_vec(),
+            };
+            ids.into_iter().filter(|id| !always.iter().any(|on| on == id)).map(str::to_owned).collect()
         }),
+        always,
         repeats: settings.repeats.unwrap_or(sizes.repeats),
         seed: settings.seed.unwrap_or(defaults::SEED),
         epochs: settings.epochs.unwrap_or(sizes.epochs),
@@ -100,21 +105,32 @@ fn ranges(experiment: &Experiment) -> Vec<Problem> {
     let Experiment { widths, image_size, channels, learning_rate, .. } = experiment;
     require("repeats", &experiment.repeats, (1..=1000).contains(&experiment.repeats), "1 to 1000");
     require("seed", &experiment.seed, i64::try_from(experiment.seed).is_ok(), "at most 2^63 - 1");
-    for (key, value) in [
-        ("epochs", experiment.epochs),
-        ("batch-size", experiment.batch_size),
-        ("hidden", experiment.hidden),
-        ("max-steps", experiment.max_steps.get().unwrap_or(1)),
-        ("max-train", experiment.max_train.get().unwrap_or(1)),
-        ("max-test", experiment.max_test.get().unwrap_or(1)),
+    // The upper bounds are far beyond what anybody trains; what is above is a slip, and would overflow somewhere.
+    for (key, value, range) in [
+        ("epochs", experiment.epochs, 1..=1_000_000),
+        ("batch-size", experiment.batch_size, 1..=1_000_000),
+        ("hidden", experiment.hidden, 1..=1_000_000),
+        ("max-steps", experiment.max_steps.get().unwrap_or(1), 1..=1_000_000_000),
+        ("max-train", experiment.max_train.get().unwrap_or(1), 1..=1_000_000_000),
+        ("max-test", experiment.max_test.get().unwrap_or(1), 1..=1_000_000_000),
+        ("warmup-steps", experiment.warmup_steps, 0..=1_000_000_000),
+        ("sample-every", experiment.sample_every, 0..=1_000_000_000),
     ] {
-        require(key, &value, value >= 1, "at least 1");
+        require(key, &value, range.contains(&value), &format!("{} to {}", range.start(), range.end()));
     }
-    require("timeout", &experiment.timeout, experiment.timeout >= 1, "at least 1 (second)");
+    let year = 366 * 24 * 60 * 60;
+    let accepted = format!("1 to {year} (seconds)");
+    require("timeout", &experiment.timeout, (1..=year).contains(&experiment.timeout), &accepted);
+    let most = 1_u64 << 50;
+    let accepted = format!("0 to {most} (bytes)");
+    require("cache-bytes", &experiment.cache_bytes, experiment.cache_bytes <= most, &accepted);
+    require("dataset", &"an empty list", !experiment.dataset.is_empty(), "mnist, caltech101, synthetic or all");
+    require("policies", &"an empty list", !experiment.policies.is_empty(), "at least one policy to measure");
     require("channels", channels, [1, 3].contains(channels), "1 (grey) or 3 (RGB)");
     require("learning-rate", learning_rate, learning_rate.is_finite() && *learning_rate > 0.0, "a positive number");
     let shown = format!("{widths:?}");
-    require("widths", &shown, !widths.is_empty() && !widths.contains(&0), "at least one block, each of at least 1");
+    let fits = (1..=64).contains(&widths.len()) && widths.iter().all(|width| (1..=65_536).contains(width));
+    require("widths", &shown, fits, "1 to 64 blocks, each of 1 to 65536 channels");
     // A block's convolution takes 2 pixels off a side and its pooling 1.
     let least = 3 * widths.len() + 1;
     let accepted = format!("{least} (for {} blocks) to 4096", widths.len());
@@ -152,16 +168,28 @@ fn policies(experiment: &Experiment) -> Vec<Problem> {
     let mut problems: Vec<Problem> = experiment
         .policies
         .iter()
-        .filter(|id| !known.contains(&id.as_str()))
+        .filter(|id| !known.contains(&id.as_str()) && !id.is_empty())
         .map(|id| Problem::new("policies", format!("unknown policy `{id}`; known: {}", known.join(", "))))
         .collect();
+    if experiment.policies.iter().any(String::is_empty) {
+        problems.push(Problem::new("policies", "an empty name; separate names by single commas"));
+    }
     for (index, id) in experiment.policies.iter().enumerate() {
-        if experiment.policies[..index].contains(id) {
+        if experiment.policies[..index].contains(id) && !id.is_empty() {
             problems.push(Problem::new("policies", format!("`{id}` is listed twice")));
         }
     }
+    for id in &experiment.always {
+        if !known.contains(&id.as_str()) {
+            problems.push(Problem::new("always", format!("unknown policy `{id}`; known: {}", known.join(", "))));
+        }
+        if experiment.policies.contains(id) {
+            problems.push(Problem::new("always", format!("`{id}` is on in every arm, so it cannot be measured too")));
+        }
+    }
     for id in experiment.set.keys() {
-        if known.contains(&id.as_str()) && !experiment.policies.contains(id) {
+        let used = experiment.policies.contains(id) || experiment.always.contains(id);
+        if known.contains(&id.as_str()) && !used {
             problems.push(Problem::new(
                 format!("set.{id}"),
                 "the policy is not measured, so its parameters would be ignored; add it to policies",

@@ -22,6 +22,9 @@ pub struct Settings {
     /// Policies to measure, separated by commas; the baseline always runs [default: those of the preset]
     #[arg(long, value_delimiter = ',', value_name = "ID,..", help_heading = "What is measured")]
     pub policies: Option<Vec<String>>,
+    /// Policies that are on in every arm, the baseline included: what is measured comes on top of them
+    #[arg(long, value_delimiter = ',', value_name = "POLICY,..", help_heading = "What is measured")]
+    pub always: Option<Vec<String>>,
     /// Sets a parameter of a policy, such as `batch-size.size=16`; can be repeated
     #[arg(long, value_name = "POLICY.PARAM=VALUE", help_heading = "What is measured")]
     pub set: Option<Vec<SetParam>>,
@@ -101,6 +104,7 @@ impl Settings {
             dataset: self.dataset.or(below.dataset),
             preset: self.preset.or(below.preset),
             policies: self.policies.or(below.policies),
+            always: self.always.or(below.always),
             set,
             repeats: self.repeats.or(below.repeats),
             seed: self.seed.or(below.seed),

@@ -51,12 +51,24 @@ pub fn reference_policies() -> [&'static str; REFERENCE.len()] {
 /// Every policy that cannot be built or planned, by name.
 pub fn arms(experiment: &Experiment, environment: &Environment) -> Result<Vec<Arm>, Vec<Problem>> {
     let mut problems = Vec::new();
-    let mut arms =
-        vec![Arm { id: BASELINE.to_owned(), policies: Table::new(), left_out: BTreeMap::new(), unsupported: None }];
+    // On in every arm, also where another policy could not do without it.
+    let always: Table =
+        experiment.always.iter().map(|id| (id.clone(), Value::Table(parameters(experiment, id)))).collect();
+    let mut arms = Vec::new();
+    match unsupported(&always, environment) {
+        Ok(reasons) => arms.push(Arm {
+            id: BASELINE.to_owned(),
+            policies: always.clone(),
+            left_out: BTreeMap::new(),
+            unsupported: reasons.into_values().next(),
+        }),
+        Err(found) => problems.extend(found),
+    }
     let alone: Vec<(&str, Table)> =
         experiment.policies.iter().map(|id| (id.as_str(), parameters(experiment, id))).collect();
     for (id, parameters) in &alone {
-        let policies = Table::from_iter([((*id).to_owned(), Value::Table(parameters.clone()))]);
+        let mut policies = always.clone();
+        policies.insert((*id).to_owned(), Value::Table(parameters.clone()));
         match unsupported(&policies, environment) {
             Ok(reasons) => arms.push(Arm {
                 id: (*id).to_owned(),
@@ -68,7 +80,7 @@ pub fn arms(experiment: &Experiment, environment: &Environment) -> Result<Vec<Ar
         }
     }
     if experiment.preset == Preset::Reference && alone.len() > 1 && problems.is_empty() {
-        arms.push(together(&alone, &arms));
+        arms.push(together(&alone, &arms, &always));
     }
     for arm in &arms {
         if arm.unsupported.is_none() {
@@ -111,7 +123,7 @@ fn unsupported(policies: &Table, environment: &Environment) -> Result<BTreeMap<S
 }
 
 /// All policies that the device supports, in one arm.
-fn together(alone: &[(&str, Table)], arms: &[Arm]) -> Arm {
+fn together(alone: &[(&str, Table)], arms: &[Arm], always: &Table) -> Arm {
     let reason = |id: &str| arms.iter().find(|arm| arm.id == id).and_then(|arm| arm.unsupported.clone());
     let left_out: BTreeMap<String, String> =
         alone.iter().filter_map(|(id, _)| reason(id).map(|why| ((*id).to_owned(), why))).collect();
@@ -119,7 +131,11 @@ fn together(alone: &[(&str, Table)], arms: &[Arm]) -> Arm {
     Arm {
         // Named by all of it, so that the same comparison has the same name on every device.
         id: alone.iter().map(|(id, _)| *id).collect::<Vec<_>>().join("+"),
-        policies: on.iter().map(|(id, parameters)| ((*id).to_owned(), Value::Table(parameters.clone()))).collect(),
+        policies: always
+            .clone()
+            .into_iter()
+            .chain(on.iter().map(|(id, parameters)| ((*id).to_owned(), Value::Table(parameters.clone()))))
+            .collect(),
         left_out,
         unsupported: (on.len() < 2)
             .then(|| "fewer than two of its policies are supported here, so there is nothing to combine".to_owned()),

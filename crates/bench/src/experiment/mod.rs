@@ -14,7 +14,7 @@ pub use interrupt::Interrupt;
 pub use launcher::{Ended, FakeLauncher, LaunchError, Launcher, Observation, ProcessLauncher};
 pub use oom::OomCounter;
 pub use outcome::judge;
-pub use output::{Host, Output, OutputError};
+pub use output::{Host, Lock, Output, OutputError};
 pub use runner::{ExperimentError, RunEnd, Runner};
 pub use schedule::{Entry, Schedule};
 

@@ -92,7 +92,11 @@ fn exit_message(code: i32, tail: &str) -> String {
     let last = tail.lines().rev().find(|line| !line.trim().is_empty());
     match (code, last) {
         (0, _) => "the process ended before its last epoch and did not say why".to_owned(),
-        (code, Some(line)) => format!("exit code {code}: {}", line.trim()),
+        (code, Some(line)) => match line.trim().strip_prefix("error: ") {
+            // The child's own words say more than its exit code.
+            Some(said) => said.to_owned(),
+            None => format!("exit code {code}: {}", line.trim()),
+        },
         (code, None) => format!("exit code {code}, without a message"),
     }
 }

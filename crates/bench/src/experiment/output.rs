@@ -77,6 +77,15 @@ pub enum OutputError {
         /// What the system said.
         source: io::Error,
     },
+    /// Another process is at work in the folder.
+    #[error(
+        "another process is writing {} (it holds {}): wait until it has ended, or choose another folder",
+        path.display(), LOCK
+    )]
+    Busy {
+        /// The folder.
+        path: PathBuf,
+    },
     /// It cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
@@ -85,6 +94,23 @@ pub enum OutputError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+/// The file that the process at work in a folder holds locked.
+const LOCK: &str = ".lock";
+
+/// Keeps other processes from writing a folder, until it is dropped or the process ends, however that happens.
+#[derive(Debug)]
+pub struct Lock {
+    _file: fs::File,
+    path: PathBuf,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Whoever opened the file before sees that it is unlocked; whether it is there does not matter.
+        let _ = fs::remove_file(&self.path);
+    }
 }
 
 impl Output {
@@ -108,6 +134,22 @@ impl Output {
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// Locks the folder for this process.
+    ///
+    /// # Errors
+    ///
+    /// [`OutputError::Busy`] if another process has it, [`OutputError::Write`].
+    pub fn lock(&self) -> Result<Lock, OutputError> {
+        let path = self.dir.join(LOCK);
+        let write = |source| OutputError::Write { path: path.clone(), source };
+        let file = fs::OpenOptions::new().write(true).create(true).truncate(false).open(&path).map_err(write)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Lock { _file: file, path }),
+            Err(fs::TryLockError::WouldBlock) => Err(OutputError::Busy { path: self.dir.clone() }),
+            Err(fs::TryLockError::Error(source)) => Err(write(source)),
+        }
     }
 
     /// The file of the records.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::{FORMAT_VERSION, Record, RecordError};
+use super::{FORMAT_VERSION, Outcome, Record, RecordError};
 
 /// What a file of records holds.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -17,10 +17,20 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// The last record of each id.
+    /// The last record of each id; one that completed counts before any that did not.
     #[must_use]
     pub fn latest(&self) -> BTreeMap<&str, &Record> {
-        self.records.iter().map(|record| (record.id.as_str(), record)).collect()
+        let mut latest: BTreeMap<&str, &Record> = BTreeMap::new();
+        for record in &self.records {
+            let completed = |record: &Record| record.outcome == Outcome::Completed;
+            match latest.get(record.id.as_str()) {
+                Some(before) if completed(before) && !completed(record) => {}
+                _ => {
+                    latest.insert(&record.id, record);
+                }
+            }
+        }
+        latest
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Instant;
 use mem_policy::Precision;
 use tempfile::NamedTempFile;
 
-use super::device::OpenDevice;
+use super::device::{DeviceError, OpenDevice};
 use super::spec::{DeviceChoice, EnvironmentReport, ErrorKind, RunError, RunResult, RunSpec};
 use super::train::{self, kind_of_message};
 
@@ -24,7 +24,7 @@ pub fn child_main(spec: RunSpec, result_path: &Path) -> ExitCode {
         let (last, path) = (Arc::clone(&last), result_path.to_owned());
         Arc::new(move |result| {
             if let Err(error) = write(result, &path) {
-                eprintln!("error: cannot write {}: {error}", path.display());
+                complain(&format!("error: cannot write {}: {error}", path.display()));
             }
             *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(result.clone());
         })
@@ -45,7 +45,7 @@ pub fn child_main(spec: RunSpec, result_path: &Path) -> ExitCode {
             RunError { kind, message }
         }
     };
-    eprintln!("error: {}", error.message);
+    complain(&format!("error: {}", error.message));
     // Before the device, the data and the network are known there is no result to put an error in: the parent has what
     // was printed.
     let last = last.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -53,7 +53,7 @@ pub fn child_main(spec: RunSpec, result_path: &Path) -> ExitCode {
         result.complete = false;
         result.error = Some(error);
         if let Err(error) = write(&result, result_path) {
-            eprintln!("error: cannot write {}: {error}", result_path.display());
+            complain(&format!("error: cannot write {}: {error}", result_path.display()));
         }
     }
     ExitCode::FAILURE
@@ -64,7 +64,7 @@ pub fn child_main(spec: RunSpec, result_path: &Path) -> ExitCode {
 pub fn environment_main(device: DeviceChoice) -> ExitCode {
     with_device(device, |open| {
         let report = EnvironmentReport { device: open.info(Precision::F32), environment: open.environment };
-        println!("{}", serde_json::to_string(&report)?);
+        say(&format!("{}\n", serde_json::to_string(&report)?))?;
         Ok(())
     })
 }
@@ -75,19 +75,36 @@ pub fn probe(device: DeviceChoice) -> ExitCode {
     with_device(device, |open| {
         let info = open.info(Precision::F32);
         let precisions: Vec<String> = open.environment.precisions.iter().map(ToString::to_string).collect();
-        println!("device      {} ({}, {})", info.name, info.backend, info.compiler);
-        println!("driver      {}", info.driver.as_deref().unwrap_or("none"));
-        println!("computes in {}", precisions.join(", "));
+        let mut text = format!(
+            "device      {} ({}, {})\ndriver      {}\ncomputes in {}\n",
+            info.name,
+            info.backend,
+            info.compiler,
+            info.driver.as_deref().unwrap_or("none"),
+            precisions.join(", ")
+        );
         if let Some(limits) = open.facts.limits {
-            let bytes = |n| bytesize::ByteSize(n);
-            println!("limits      largest buffer {}", bytes(limits.max_buffer_size_bytes));
-            println!("            largest binding {}", bytes(limits.max_storage_buffer_binding_size_bytes));
-            println!("            workgroups per dimension {}", limits.max_compute_workgroups_per_dimension);
+            text.push_str(&format!(
+                "limits      largest buffer {}\n            largest binding {}\n            workgroups per dimension {}\n",
+                bytesize::ByteSize(limits.max_buffer_size_bytes),
+                bytesize::ByteSize(limits.max_storage_buffer_binding_size_bytes),
+                limits.max_compute_workgroups_per_dimension
+            ));
         }
-        println!();
-        println!("{}", open.probes.read().table());
+        text.push_str(&format!("\n{}\n", open.probes.read().table()));
+        say(&text)?;
         Ok(())
     })
+}
+
+/// Prints to standard output; whoever has stopped listening is no error.
+fn say(text: &str) -> anyhow::Result<()> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(anyhow::Error::from(error).context("cannot write to standard output"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn with_device(choice: DeviceChoice, act: impl FnOnce(OpenDevice) -> anyhow::Result<()>) -> ExitCode {
@@ -98,16 +115,27 @@ fn with_device(choice: DeviceChoice, act: impl FnOnce(OpenDevice) -> anyhow::Res
         Ok(Err(error)) => Err(error.into()),
         Err(_) => {
             let message = panicked.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            Err(anyhow::anyhow!("{}", message.unwrap_or_else(|| "a panic without a message".to_owned())))
+            let message = message.unwrap_or_else(|| "a panic without a message".to_owned());
+            Err(DeviceError::Open("usable", message).into())
         }
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
+            complain(&format!("error: {error:#}"));
+            if error.is::<DeviceError>() { ExitCode::from(NO_DEVICE) } else { ExitCode::from(CANNOT_WRITE) }
         }
     }
+}
+
+/// The exit code of a child that cannot open its device; as for bad input.
+const NO_DEVICE: u8 = 2;
+/// The exit code of a child that cannot print.
+const CANNOT_WRITE: u8 = 3;
+
+/// A line on standard error, if that can be written.
+fn complain(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// Keeps the message of the first panic on any thread: a driver's thread often panics before ours does, and says why.

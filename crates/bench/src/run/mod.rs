@@ -21,5 +21,14 @@ mod workload;
 
 pub use child::{child_main, environment_main, probe};
 
+/// Opens the images that a run of `spec` would use, without a device, and lets go of them.
+///
+/// # Errors
+///
+/// What opening them says: a file that is not there or damaged, by its path.
+pub fn check_data(spec: &spec::RunSpec) -> Result<(), data::DataError> {
+    workload::check_data(spec)
+}
+
 #[cfg(test)]
 mod tests;

@@ -88,7 +88,7 @@ impl Recorder {
 
     fn role(&self, step: usize) -> StepRole {
         // Warm-up steps are sampled too: the pools grow most in them, and they are not timed anyway.
-        match step.checked_sub(self.warmup_steps + 1) {
+        match step.checked_sub(self.warmup_steps.saturating_add(1)) {
             None => StepRole::Warmup,
             Some(after) if self.sample_every > 0 && after % self.sample_every == 0 => StepRole::Sampled,
             Some(_) => StepRole::Timed,

@@ -11,7 +11,7 @@ use data::{DataConfig, DataError, LabelledDataset, Loader, LoaderConfig, SetId, 
 use mem_policy::{LoaderPlan, Sampling, SubsetPlan, SubsetSize};
 use models::{ClassificationBatch, ConvNetConfig};
 
-use super::spec::{DataSpec, ModelSpec, Optimizer, TrainSpec};
+use super::spec::{DataSpec, ModelSpec, Optimizer, RunSpec, TrainSpec};
 
 /// Opens the images of `spec`: at most as many as it and `train` say, then the part that a policy wants.
 pub(super) fn open_data(
@@ -47,6 +47,11 @@ pub(super) fn open_data(
             split.subset(n, sampling)
         }
     }
+}
+
+/// Opens the images of `spec` and lets go of them.
+pub(super) fn check_data(spec: &RunSpec) -> Result<(), DataError> {
+    open_data(&spec.data, &spec.train, None, spec.seed).map(drop)
 }
 
 fn first(images: Arc<dyn LabelledDataset>, limits: [Option<usize>; 2]) -> Arc<dyn LabelledDataset> {

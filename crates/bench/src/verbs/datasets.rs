@@ -1,5 +1,6 @@
 //! `datasets list` and `datasets fetch`.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -69,7 +70,14 @@ fn full_dir() -> PathBuf {
 
 fn show(event: &Event<'_>, bar: &ProgressBar) {
     let name = |path: &Path| path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let line = |text: String| if bar.is_hidden() { eprintln!("{text}") } else { bar.println(text) };
+    let line = |text: String| {
+        if bar.is_hidden() {
+            // Whether somebody reads it does not matter to the download.
+            let _ = writeln!(std::io::stderr(), "{text}");
+        } else {
+            bar.println(text);
+        }
+    };
     match event {
         Event::Present { path } => line(format!("{}: already there", name(path))),
         Event::Started { path, url, resumed_from } => {

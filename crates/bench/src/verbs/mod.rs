@@ -11,5 +11,5 @@ pub use child::run_child;
 pub use datasets::{fetch, list};
 pub use environment::{ask_environment, probe};
 pub use policies::{policies_markdown, policies_table};
-pub use prepare::{Prepared, describe, prepare};
+pub use prepare::{Opened, Prepared, describe, prepare};
 pub use report::{export_all, rewrite};

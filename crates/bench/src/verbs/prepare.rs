@@ -3,14 +3,16 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use data::SetId;
 use jiff::Timestamp;
 use mem_policy::{Environment, Problem};
 
 use super::ask_environment;
 use crate::cli::{ExperimentArgs, Failure};
 use crate::config::{Experiment, Settings, resolve};
-use crate::experiment::{Arm, Host, Output, Schedule, arms};
-use crate::record::{FileSink, RecordLog};
+use crate::experiment::{Arm, Host, Lock, Output, Schedule, arms};
+use crate::record::{FileSink, Record, RecordLog};
+use crate::run;
 use crate::run::spec::EnvironmentReport;
 
 /// An experiment that is ready to run.
@@ -41,6 +43,10 @@ pub fn prepare(args: &ExperimentArgs) -> Result<Prepared, Failure> {
         }
     };
     let file = args.config.as_deref().map(&mut read).unwrap_or_default();
+    if let Some(dir) = args.resume.as_deref().filter(|dir| !Output::open(dir).experiment().is_file()) {
+        let message = format!("{} holds no experiment.toml, so no experiment was started there", dir.display());
+        return Err(Failure::input("resume", message));
+    }
     let stored = args.resume.as_deref().map(|dir| read(&Output::open(dir).experiment()));
     let asked = args.settings.clone().over(file);
     let settings = asked.over(stored.clone().unwrap_or_default());
@@ -60,10 +66,8 @@ pub fn prepare(args: &ExperimentArgs) -> Result<Prepared, Failure> {
         (Some(dir), _) | (None, Some(dir)) => dir.clone(),
         (None, None) => default_folder(resolved.as_ref().ok()),
     };
-    let records = Output::open(&folder).records();
-    if args.resume.is_none() && records.exists() {
-        let message = format!("{} exists: go on with --resume, or choose another folder", records.display());
-        problems.push(Problem::new("out", message));
+    if args.resume.is_none() {
+        problems.extend(occupied(&folder));
     }
     let experiment = match resolved {
         Ok(experiment) => experiment,
@@ -75,12 +79,45 @@ pub fn prepare(args: &ExperimentArgs) -> Result<Prepared, Failure> {
     if let (Some(dir), Some(stored)) = (&args.resume, stored) {
         problems.extend(resumable(&experiment, stored, dir, &found));
     }
+    problems.extend(unreadable(&experiment));
     if !problems.is_empty() {
         return Err(problems.into());
     }
     let arms: Vec<Arm> = arms(&experiment, &found.environment)?;
     let schedule = Schedule::new(&experiment, &arms);
     Ok(Prepared { experiment, schedule, found, folder, resumed: args.resume.is_some() })
+}
+
+/// Why a new experiment must not write to `folder`: there is something in it already.
+fn occupied(folder: &Path) -> Option<Problem> {
+    let records = Output::open(folder).records();
+    let message = if records.exists() {
+        format!("{} exists: go on with --resume, or choose another folder", records.display())
+    } else {
+        let mut entries = std::fs::read_dir(folder).ok()?;
+        let first = entries.next()?.ok()?;
+        let name = first.file_name();
+        format!(
+            "{} is not empty (it holds {}), and its files might be overwritten: choose another folder",
+            folder.display(),
+            name.to_string_lossy()
+        )
+    };
+    Some(Problem::new("out", message))
+}
+
+/// What is wrong with the images, found by opening every set as a run would.
+fn unreadable(experiment: &Experiment) -> Vec<Problem> {
+    let spec = |set: &SetId| experiment.run_spec(*set, &toml::Table::new(), experiment.seed, PathBuf::new());
+    let check = |set: &SetId| {
+        let error = run::check_data(&spec(set)).err()?;
+        let fetch = match set {
+            SetId::Synthetic => String::new(),
+            set => format!("; `cargo xtask datasets fetch {set}` downloads the full set"),
+        };
+        Some(Problem::new(format!("dataset {set}"), format!("{error}{fetch}")))
+    };
+    experiment.dataset.iter().filter_map(check).collect()
 }
 
 /// What keeps the records in `dir` from being continued: other settings, another device.
@@ -105,37 +142,77 @@ fn default_folder(experiment: Option<&Experiment>) -> PathBuf {
     PathBuf::from("results").join(format!("{}{name}", Timestamp::now().strftime("%Y%m%dT%H%M%SZ")))
 }
 
+/// An output folder at work.
+#[derive(Debug)]
+pub struct Opened {
+    /// The folder.
+    pub output: Output,
+    /// Its records.
+    pub log: RecordLog<FileSink>,
+    /// The runs that are done.
+    pub done: BTreeSet<String>,
+    /// Keeps other processes out.
+    pub lock: Lock,
+}
+
 impl Prepared {
     /// Opens the output folder and the records, and says which runs are done.
     ///
     /// # Errors
     ///
     /// [`Failure::Output`] if the folder cannot be written.
-    pub fn open(&self, command: String) -> Result<(Output, RecordLog<FileSink>, BTreeSet<String>), Failure> {
+    pub fn open(&self, command: String) -> Result<Opened, Failure> {
         let output = Output::create(&self.folder)?;
+        let lock = output.lock()?;
         let Self { experiment, found, resumed, .. } = self;
         if *resumed {
             let mut host = output.read_host()?;
             host.commands.push(command);
-            output.write_host(&host)?;
             let records = output.records();
             if !records.exists() {
-                return Ok((output, RecordLog::create(&records)?, BTreeSet::new()));
+                output.write_host(&host)?;
+                let log = RecordLog::create(&records)?;
+                return Ok(Opened { output, log, done: BTreeSet::new(), lock });
             }
             let (log, contents) = RecordLog::resume(&records)?;
-            if let Some(cut) = &contents.truncated {
-                eprintln!("line {} of the records was cut off while it was written; its run is done again", cut.line);
+            let foreign = foreign(&contents.records, &self.schedule, experiment);
+            if !foreign.is_empty() {
+                return Err(foreign.into());
             }
+            if let Some(cut) = &contents.truncated {
+                tracing::warn!(
+                    "line {} of the records was cut off while it was written; its run is done again",
+                    cut.line
+                );
+            }
+            output.write_host(&host)?;
             let finished = contents.latest().into_values().filter(|record| record.outcome.is_final());
             let done = finished.map(|record| record.id.clone()).collect();
-            return Ok((output, log, done));
+            return Ok(Opened { output, log, done, lock });
         }
         output.write("experiment.toml", experiment.to_toml().map_err(|problem| vec![problem])?.as_bytes())?;
         let host = Host { commands: vec![command], started_at: Timestamp::now(), found: found.clone() };
         output.write_host(&host)?;
         let log = RecordLog::create(&output.records()).map_err(|error| Failure::Output(error.into()))?;
-        Ok((output, log, BTreeSet::new()))
+        Ok(Opened { output, log, done: BTreeSet::new(), lock })
     }
+}
+
+/// Records that are not of this schedule, or were made with other settings than the file beside them says.
+fn foreign(records: &[Record], schedule: &Schedule, experiment: &Experiment) -> Vec<Problem> {
+    let problem = |record: &Record, why: &str| {
+        let message = format!("{} {why}; these records do not belong to this experiment.toml", record.id);
+        Problem::new("records.jsonl", message)
+    };
+    let check = |record: &Record| {
+        let Some(entry) = schedule.entries.iter().find(|entry| entry.id == record.id) else {
+            return Some(problem(record, "is no run of this experiment"));
+        };
+        let scratch = record.spec.scratch.clone();
+        let spec = experiment.run_spec(entry.set, &entry.arm.policies, entry.seed, scratch);
+        (spec != record.spec).then(|| problem(record, "was made with other settings"))
+    };
+    records.iter().filter_map(check).collect()
 }
 
 /// The settings and the schedule, for `--dry-run`.
