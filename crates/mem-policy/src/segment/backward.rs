@@ -110,7 +110,7 @@ impl SegmentedBackward {
             (output, arrived, GradientsParams::from_module(&mut gradients, &model))
         };
         let mut arrived = arrived;
-        let mut model = hand_over(last, model, gradients, &mut update);
+        let mut model = hand_over(last, &device, model, gradients, &mut update);
         while let Some(kept) = stored.pop() {
             let group = &groups[stored.len()];
             if let Some(Stored::Input(StoredInput::Offloaded(next))) = stored.last() {
@@ -119,7 +119,7 @@ impl SegmentedBackward {
             let tracked = !stored.is_empty();
             let gradients;
             (model, gradients, arrived) = self.backward_group(model, &device, group, kept, arrived, tracked);
-            model = hand_over(stored.len(), model, gradients, &mut update);
+            model = hand_over(stored.len(), &device, model, gradients, &mut update);
         }
         (model, output)
     }
@@ -278,12 +278,19 @@ impl SegmentedBackward {
 
 fn hand_over<M>(
     group: usize,
+    device: &Device,
     model: M,
     gradients: GradientsParams,
     update: &mut impl FnMut(M, GradientsParams) -> M,
 ) -> M {
     phase::segment_done(group);
-    if gradients.is_empty() { model } else { update(model, gradients) }
+    let model = if gradients.is_empty() { model } else { update(model, gradients) };
+    // A backend that fuses operations queues them. What a group's gradients take is free again only when the queue has
+    // been worked off, and it must be before the next group's gradients are made. This does not wait for the device.
+    if let Err(error) = device.flush() {
+        tracing::warn!("the device did not take the work of group {group}: {error}");
+    }
+    model
 }
 
 /// Takes the gradients that arrive at `output` back to `input` and to the parameters between. An activation that the
