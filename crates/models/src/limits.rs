@@ -30,7 +30,7 @@ impl DeviceLimits {
     ///
     /// [`ModelError::TooLargeInOnePiece`], naming the first limit that is passed.
     pub fn check_linear(&self, inputs: usize, outputs: usize, element_bytes: usize) -> Result<(), ModelError> {
-        let weight_bytes = inputs as u64 * outputs as u64 * element_bytes as u64;
+        let weight_bytes = (inputs as u64).saturating_mul(outputs as u64).saturating_mul(element_bytes as u64);
         let needs = [
             ("workgroups per dimension", (inputs as u64).div_ceil(ROWS_PER_WORKGROUP), self.workgroups_per_dimension),
             ("bytes in one buffer", weight_bytes, self.buffer_bytes),
