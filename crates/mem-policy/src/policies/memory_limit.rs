@@ -50,7 +50,7 @@ const SOFT: f64 = 0.8;
 
 impl Default for MemoryLimit {
     fn default() -> Self {
-        Self { soft: None, ..Self::new(SOFT, 0.95) }
+        Self { soft: None, hard: 0.95, every: 1, over_soft: false, blind: false }
     }
 }
 
