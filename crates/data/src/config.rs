@@ -171,9 +171,11 @@ impl DataConfig {
                 problems.push(format!("{}: synthetic data reads no folder; leave it out", dir.display()));
             }
             let SyntheticConfig { train, test, classes } = self.synthetic.clone().unwrap_or_default();
-            for (name, value) in [("train", train), ("test", test), ("classes", classes)] {
-                if value == 0 {
-                    problems.push(format!("synthetic.{name} = 0: must be at least 1"));
+            for (name, value, most) in
+                [("train", train, MAX_IMAGES), ("test", test, MAX_IMAGES), ("classes", classes, MAX_CLASSES)]
+            {
+                if !(1..=most).contains(&value) {
+                    problems.push(format!("synthetic.{name} = {value}: must be 1 to {most}"));
                 }
             }
         } else {
@@ -193,6 +195,10 @@ impl DataConfig {
 
 /// Longest side of an image, in pixels: far beyond any use here, and safe from overflow.
 const MAX_SIDE: usize = 8192;
+/// Most synthetic images of a part: their labels are kept in memory.
+const MAX_IMAGES: usize = 100_000_000;
+/// Most classes of synthetic images: their patterns are kept in memory.
+const MAX_CLASSES: usize = 1_000_000;
 
 #[cfg(test)]
 mod tests {
@@ -218,6 +224,16 @@ mod tests {
             "synthetic:",
             "unpack_dir",
         ] {
+            assert!(message.contains(part), "{part} is not in: {message}");
+        }
+    }
+
+    #[test]
+    fn more_synthetic_images_than_memory_can_hold_are_refused() {
+        let huge = SyntheticConfig { train: usize::MAX, test: usize::MAX, classes: usize::MAX };
+        let config = DataConfig { synthetic: Some(huge), ..DataConfig::new(SetId::Synthetic) };
+        let message = config.validate().unwrap_err().to_string();
+        for part in ["synthetic.train", "synthetic.test", "synthetic.classes"] {
             assert!(message.contains(part), "{part} is not in: {message}");
         }
     }

@@ -21,9 +21,9 @@ impl ImageShape {
         Self { channels, height, width }
     }
 
-    /// Values of one image: `channels * height * width`.
+    /// Values of one image: `channels * height * width`, at most `usize::MAX`.
     pub const fn elements(&self) -> usize {
-        self.channels * self.height * self.width
+        self.channels.saturating_mul(self.height).saturating_mul(self.width)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::mnist::{self, Digits, Part};
 use crate::random;
 use crate::sample::{ImageShape, Normalisation};
 use crate::skipped::Skipped;
-use crate::subset::{self, Sampling, subset_counts};
+use crate::subset::{self, Sampling, fraction_counts, subset_counts};
 use crate::synthetic::Patterns;
 use bytesize::ByteSize;
 use std::path::Path;
@@ -41,12 +41,24 @@ impl Split {
     ///
     /// [`DataError::Subset`] if `n` is 0, too small to test with, or more than there are.
     pub fn subset(&self, n: usize, sampling: Sampling) -> Result<Self, DataError> {
-        let (train_n, test_n) = subset_counts(n, self.train.len(), self.test.len())?;
-        Ok(Self {
+        Ok(self.take(subset_counts(n, self.train.len(), self.test.len())?, sampling))
+    }
+
+    /// A share of the training images, and the same part of the test images ([`fraction_counts`]).
+    ///
+    /// # Errors
+    ///
+    /// [`DataError::Subset`] if `share` is not above 0 and at most 1, or there is no training image.
+    pub fn fraction(&self, share: f64, sampling: Sampling) -> Result<Self, DataError> {
+        Ok(self.take(fraction_counts(share, self.train.len(), self.test.len())?, sampling))
+    }
+
+    fn take(&self, (train_n, test_n): (usize, usize), sampling: Sampling) -> Self {
+        Self {
             train: subset::take(&self.train, train_n, sampling),
             test: subset::take(&self.test, test_n, sampling),
             ..self.clone()
-        })
+        }
     }
 }
 

@@ -31,7 +31,7 @@ pub enum Sampling {
 }
 
 /// Why a subset was refused.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum SubsetError {
     /// No image was asked for.
@@ -67,8 +67,15 @@ pub enum SubsetError {
         /// The smallest size that works.
         smallest: usize,
     },
+    /// A share that is none.
+    #[error("a fraction of {0} is out of range: use a share above 0 and at most 1")]
+    Fraction(f64),
     /// Whatever is asked for, the proportion of the whole leaves nothing to train on.
-    #[error("{train_len} training and {test_len} test images leave a subset nothing to train on")]
+    #[error(
+        "`n` counts training and test images together, in the proportion of the {train_len} training and {test_len} \
+         test images there are, which leaves nothing to train on: allow more training images than test images \
+         (training images may be limited by a number of images or of steps), or give a `fraction` of the training images"
+    )]
     NoTraining {
         /// Training images that exist.
         train_len: usize,
@@ -113,6 +120,33 @@ pub fn subset_counts(n: usize, train_len: usize, test_len: usize) -> Result<(usi
         return Err(SubsetError::Empty { n, train_len, test_len, part: "test", smallest });
     }
     Ok((train_n, test_n))
+}
+
+/// `(train_n, test_n)` of a share of the training images: `train_n = round(share * train_len)`, and of the test images the
+/// same part, `test_n = floor(train_n * test_len / train_len)`; at least one image of either part that has any.
+///
+/// ```
+/// # fn main() -> Result<(), data::subset::SubsetError> {
+/// // A fifth of MNIST.
+/// assert_eq!(data::subset::fraction_counts(0.2, 60_000, 10_000)?, (12_000, 2_000));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// [`SubsetError::Fraction`] if `share` is not above 0 and at most 1, [`SubsetError::NoTraining`] if there is no training
+/// image.
+pub fn fraction_counts(share: f64, train_len: usize, test_len: usize) -> Result<(usize, usize), SubsetError> {
+    if !(share > 0.0 && share <= 1.0) {
+        return Err(SubsetError::Fraction(share));
+    }
+    if train_len == 0 {
+        return Err(SubsetError::NoTraining { train_len, test_len });
+    }
+    let train_n = ((train_len as f64 * share).round() as usize).clamp(1, train_len);
+    let test_n = (train_n as u128 * test_len as u128 / train_len as u128) as usize;
+    Ok((train_n, test_n.max(1).min(test_len)))
 }
 
 /// The largest `n` with both parts available. `test_n <= test_len` needs `n * test_len < (test_len + 1) * train_len`,
@@ -244,6 +278,32 @@ mod tests {
         assert!(matches!(subset_counts(5, 0, 0), Err(SubsetError::NoTraining { .. })));
         assert!(matches!(subset_counts(5, 4, 4), Err(SubsetError::NoTraining { .. })));
         assert!(matches!(subset_counts(usize::MAX, 60_000, 10_000), Err(SubsetError::TooLarge { .. })));
+    }
+
+    #[test]
+    fn a_fraction_is_of_the_training_images_and_the_test_images_keep_their_proportion() {
+        for (share, train, test, expected) in [
+            (0.2, 60_000, 10_000, (12_000, 2_000)),
+            (0.2, 200, 96, (40, 19)),
+            (1.0, 200, 96, (200, 96)),
+            // More test images than training images leave something to train on.
+            (0.5, 32, 96, (16, 48)),
+            (0.001, 10, 3, (1, 1)),
+            (0.5, 10, 0, (5, 0)),
+        ] {
+            assert_eq!(fraction_counts(share, train, test), Ok(expected), "{share} of {train} + {test}");
+        }
+        for share in [0.0, -0.1, 1.1, f64::NAN, f64::INFINITY] {
+            assert!(matches!(fraction_counts(share, 10, 2), Err(SubsetError::Fraction(_))), "{share}");
+        }
+    }
+
+    #[test]
+    fn a_proportion_that_leaves_nothing_to_train_on_says_what_n_covers_and_what_to_change() {
+        let message = subset_counts(20, 32, 96).unwrap_err().to_string();
+        for part in ["training and test images together", "32 training", "96 test", "`fraction`"] {
+            assert!(message.contains(part), "{part} is not in: {message}");
+        }
     }
 
     /// Labels with very different class sizes: 0 once, 1 twice, 2 four times, ...

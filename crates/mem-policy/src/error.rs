@@ -2,6 +2,14 @@
 
 use bytesize::ByteSize;
 
+/// A share as a percentage with three significant digits at least, so that a small one is not shown as 0.
+pub(crate) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    let digits = (0..12).find(|digits| percent.abs() >= 10f64.powi(2 - digits)).unwrap_or(12);
+    let text = format!("{percent:.*}", usize::try_from(digits).unwrap_or_default());
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
 /// Why a policy cannot be planned or had to end a run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -41,8 +49,8 @@ pub enum PolicyError {
     /// More memory is in use than the hard limit allows.
     #[error(
         "`memory-limit` stopped the run at step {step}: {used} in use ({counter}) is over the hard limit of {limit} \
-         ({share:.0} % of {total}); use a smaller batch or model, or raise `hard`",
-        used = ByteSize(*used), limit = ByteSize(*limit), total = ByteSize(*total), share = share * 100.0
+         ({share} % of {total}); use a smaller batch or model, or raise `hard`",
+        used = ByteSize(*used), limit = ByteSize(*limit), total = ByteSize(*total), share = percent(*share)
     )]
     MemoryLimit {
         /// The micro-batch, counted from 1 over the whole run.

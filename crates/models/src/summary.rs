@@ -23,16 +23,17 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Trainable parameters of the whole network.
+    /// Trainable parameters of the whole network; at most `u64::MAX`.
     #[must_use]
     pub fn parameters(&self) -> u64 {
-        self.rows.iter().map(|row| row.parameters).sum()
+        self.rows.iter().fold(0, |total, row| total.saturating_add(row.parameters))
     }
 
-    /// Elements of all layers' outputs for one sample.
+    /// Elements of all layers' outputs for one sample; at most `u64::MAX`.
     #[must_use]
     pub fn outputs_per_sample(&self) -> u64 {
-        self.rows.iter().map(|row| row.output.iter().map(|n| *n as u64).product::<u64>()).sum()
+        let elements = |row: &LayerRow| row.output.iter().fold(1, |size: u64, n| size.saturating_mul(*n as u64));
+        self.rows.iter().fold(0, |total, row| total.saturating_add(elements(row)))
     }
 }
 

@@ -74,7 +74,7 @@ fn draw(summary: &Summary, root: &Area<'_>) -> Drawn {
 fn draw_set(set: &SetSummary, root: &Area<'_>, top: i32) -> Drawn {
     let left = NAMES;
     let middle = left + (WIDTH.cast_signed() - NAMES) / 2;
-    let counter = set.primary_counter.as_deref().unwrap_or("no counter");
+    let memory_title = set.primary_counter.as_ref().map_or("memory".to_owned(), |counter| format!("peak {counter}"));
     put(root, &set.set.to_string(), (16, top + 18), 17, &TEXT, HPos::Left)?;
     for (index, arm) in set.arms.iter().enumerate() {
         let y = top + HEAD + ROW * i32::try_from(index)? + ROW / 2;
@@ -85,7 +85,7 @@ fn draw_set(set: &SetSummary, root: &Area<'_>, top: i32) -> Drawn {
     }
     let memory = |arm: &ArmSummary| tables::primary(set, arm).and_then(|memory| memory.change);
     let panel = |x: i32| root.clone().shrink((x, top), ((WIDTH.cast_signed() - NAMES) / 2 - GAP, set_height(set)));
-    draw_panel(set, &format!("peak {counter}"), &memory, &panel(left))?;
+    draw_panel(set, &memory_title, &memory, &panel(left))?;
     draw_panel(set, "time per image, waiting included", &|arm| arm.time, &panel(middle))
 }
 
@@ -111,6 +111,15 @@ fn draw_panel(
     // Between a bar and its number.
     let gap = (high - low) * 0.012;
     put(panel, title, (0, 18), 14, &TEXT, HPos::Left)?;
+    if changes.iter().flatten().all(|change| change.relative.is_none()) {
+        // Axes around nothing would look like a measurement.
+        put(panel, "nothing was compared", (0, 38), 12, &QUIET, HPos::Left)?;
+        for (index, arm) in set.arms.iter().enumerate() {
+            let y = HEAD + ROW * i32::try_from(index)? + ROW / 2;
+            middle_text(panel, word(arm), (0, y), 12, &QUIET, HPos::Left)?;
+        }
+        return Ok(());
+    }
     put(
         panel,
         "change against the baseline; left is less (better), right is more (worse)",
@@ -142,10 +151,8 @@ fn draw_panel(
         let change = changes.get(index).copied().flatten();
         let shown = change.and_then(|change| Some((change.relative?, change.relative_interval)));
         let Some((relative, interval)) = shown else {
-            let verdict = arm.judgement.as_ref().filter(|_| arm.completed == 0);
-            let word = verdict.map_or("not measured", |judgement| judgement.verdict.word());
             let style = font(12).color(&QUIET).pos(Pos::new(HPos::Left, VPos::Center));
-            chart.draw_series([Text::new(word.to_owned(), (gap, y + 0.5), style)])?;
+            chart.draw_series([Text::new(word(arm).to_owned(), (gap, y + 0.5), style)])?;
             continue;
         };
         let inside = |share: f64| share.clamp(least, most);
@@ -175,6 +182,12 @@ fn draw_panel(
     }
     chart.draw_series([PathElement::new(vec![(0.0, 0.0), (0.0, count)], TEXT.stroke_width(1))])?;
     Ok(())
+}
+
+/// What stands for a bar that is not there.
+fn word(arm: &ArmSummary) -> &'static str {
+    let verdict = arm.judgement.as_ref().filter(|_| arm.completed == 0);
+    verdict.map_or("not measured", |judgement| judgement.verdict.word())
 }
 
 /// The range of the bars and whiskers, with 0; very long ones are cut.

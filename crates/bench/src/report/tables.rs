@@ -30,20 +30,21 @@ pub(super) struct Row {
 pub(super) fn verdicts(set: &SetSummary) -> Table {
     let counter = set.primary_counter.as_deref().unwrap_or("memory");
     let row = |arm: &ArmSummary| {
-        let (word, notes) = match &arm.judgement {
-            None => ("baseline", Vec::new()),
+        let (word, notes): (_, Vec<String>) = match &arm.judgement {
+            None => ("baseline", without_result(arm)),
             Some(judgement) => {
                 let detail = judgement.verdict.detail().map(str::to_owned);
                 let left_out = arm.left_out.iter().map(|(id, why)| format!("without {id}: {why}"));
                 (judgement.verdict.word(), detail.into_iter().chain(judgement.notes.clone()).chain(left_out).collect())
             }
         };
+        let notes: Vec<String> = notes.into_iter().chain(arm.notes.clone()).collect();
         let memory = primary(set, arm);
         Row {
             class: word.replace(' ', "-"),
             cells: vec![
                 arm.arm.clone(),
-                word.to_owned(),
+                if one_pair(set, arm) { format!("{word} (1 pair)") } else { word.to_owned() },
                 peak(arm, counter),
                 relative(memory.and_then(|memory| memory.change.as_ref())),
                 optional(arm.image_ms, 3, ""),
@@ -67,6 +68,24 @@ pub(super) fn verdicts(set: &SetSummary) -> Table {
         ]),
         rows: arms(set).map(row).collect(),
     }
+}
+
+/// How the runs of an arm ended, if none completed.
+fn without_result(arm: &ArmSummary) -> Vec<String> {
+    if arm.completed > 0 {
+        return Vec::new();
+    }
+    let ends = arm.outcomes.iter().map(|count| {
+        let how = count.first.as_deref().unwrap_or(&count.outcome);
+        format!("no run completed: {how}")
+    });
+    ends.collect()
+}
+
+/// Whether the verdict rests on a single pair of runs, and hence on no interval.
+fn one_pair(set: &SetSummary, arm: &ArmSummary) -> bool {
+    let change = primary(set, arm).and_then(|memory| memory.change);
+    arm.judgement.is_some() && change.is_some_and(|change| change.pairs == 1)
 }
 
 /// Every counter on both sides.
@@ -209,8 +228,9 @@ pub(super) fn headline(set: &SetSummary) -> Option<String> {
         .time
         .and_then(|time| time.relative)
         .map_or_else(String::new, |time| format!(", and the time for an image changes by {}", percent(time)));
+    let basis = if one_pair(set, arm) { " (one pair of runs, no interval: repeat to be sure)" } else { "" };
     Some(format!(
-        "{}: `{}` saves most, {} of peak {}{time}",
+        "{}: `{}` saves most, {} of peak {}{time}{basis}",
         set.set,
         arm.arm,
         percent(memory),

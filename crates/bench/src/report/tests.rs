@@ -96,3 +96,127 @@ fn a_folder_that_cannot_be_written_is_an_error_with_its_path() {
     let error = export(&fixture::summary(), &Output::open(&gone)).unwrap_err().to_string();
     assert!(error.contains("gone") && error.contains("summary.json"), "{error}");
 }
+
+/// The summary of a baseline and of `subset`, one run each, both changed by `change`.
+fn pair(change: impl Fn(&mut crate::run::spec::RunResult, &str)) -> Summary {
+    let records: Vec<_> = ["baseline", "subset"]
+        .into_iter()
+        .map(|arm| {
+            let heap = if arm == "baseline" { 100 } else { 60 } * fixture::MIB;
+            let mut record =
+                fixture::completed(data::SetId::Mnist, arm, fixture::Takes { heap, ..fixture::BASE }).remove(0);
+            change(record.result.as_mut().unwrap(), arm);
+            record
+        })
+        .collect();
+    crate::stats::summarise(&records, &fixture::host(), &toml::Table::new(), Vec::new())
+}
+
+/// The row of `arm` in the table of verdicts.
+fn row(summary: &Summary, arm: &str) -> String {
+    let page = markdown(summary).unwrap();
+    page.lines().find(|line| line.starts_with(&format!("| {arm} | "))).unwrap().to_owned()
+}
+
+#[test]
+fn one_pair_of_runs_is_marked_in_the_headline_and_beside_the_verdict() {
+    let summary = pair(|_, _| {});
+    assert!(row(&summary, "subset").contains("saves (1 pair)"));
+    assert!(markdown(&summary).unwrap().contains("one pair of runs, no interval"));
+    assert!(!markdown(&fixture::summary()).unwrap().contains("one pair of runs, no interval: repeat"));
+}
+
+#[test]
+fn a_missing_time_is_explained() {
+    use crate::run::spec::StepRole;
+    let summary = pair(|result, _| {
+        result.steps.truncate(3);
+        for (index, step) in result.steps.iter_mut().enumerate() {
+            step.role = if index < 2 { StepRole::Warmup } else { StepRole::Sampled };
+        }
+    });
+    for arm in ["baseline", "subset"] {
+        let row = row(&summary, arm);
+        assert!(row.contains("of 3 steps 2 were warm-up and 1 sampled memory"), "{row}");
+    }
+}
+
+#[test]
+fn a_run_whose_loss_is_no_number_has_diverged() {
+    let summary = pair(|result, arm| {
+        if arm == "subset" {
+            result.epochs[0].valid_loss = None;
+        }
+    });
+    assert!(row(&summary, "subset").contains("training diverged in 1 of 1 runs"), "{}", row(&summary, "subset"));
+    assert!(!row(&summary, "baseline").contains("diverged"));
+}
+
+#[test]
+fn test_sets_and_batches_that_differ_in_size_are_named() {
+    let summary = pair(|result, arm| {
+        if arm == "subset" {
+            (result.train_images, result.test_images) = (12, 4);
+            for step in &mut result.steps {
+                step.images = 12;
+            }
+        }
+    });
+    let row = row(&summary, "subset");
+    for part in [
+        "tested on 4 images, the baseline on 96",
+        "largest micro-batch 12 images, the baseline's 32",
+        "its 12 training",
+    ] {
+        assert!(row.contains(part), "{part} is not in: {row}");
+    }
+}
+
+#[test]
+fn counters_that_only_a_gpu_has_are_not_called_unsampled_on_a_cpu() {
+    use crate::run::spec::PeakReading;
+    let absent = || PeakReading::Absent { why: "it was never sampled".into() };
+    let summary = pair(|result, _| {
+        for key in ["device.in_use", "wgpu.reserved", "process.resident"] {
+            result.peaks.insert(key.into(), absent());
+        }
+    });
+    let page = markdown(&summary).unwrap();
+    for key in ["device.in_use", "wgpu.reserved"] {
+        assert!(page.contains(&format!("| {key} | a CPU has no such counter")), "{page}");
+    }
+    assert!(page.contains("| process.resident | it was never sampled"), "{page}");
+}
+
+#[test]
+fn a_baseline_that_failed_says_how_and_nothing_is_drawn() {
+    use crate::record::Outcome;
+    let failed = |arm: &str, outcome| fixture::record(data::SetId::Mnist, arm, 1, outcome, None);
+    let records = [
+        failed("baseline", Outcome::Failed { message: "no such file".into() }),
+        failed("subset", Outcome::Interrupted),
+    ];
+    let summary = crate::stats::summarise(&records, &fixture::host(), &toml::Table::new(), Vec::new());
+    assert!(row(&summary, "baseline").contains("no run completed: failed: no such file"));
+    // What was interrupted has not failed.
+    let cut = row(&summary, "subset");
+    assert!(cut.contains("not compared") && cut.contains("interrupted") && !cut.contains("failed"), "{cut}");
+    let figure = svg(&summary).unwrap();
+    assert!(
+        figure.contains("nothing was compared") && !figure.contains("no counter") && !figure.contains("left is less")
+    );
+}
+
+#[test]
+fn a_narrow_terminal_gets_whole_words_and_numbers() {
+    let summary = fixture::summary();
+    for width in [60u16, 80, 100, 120, 200] {
+        let text = terminal(&summary, width);
+        for whole in ["-39.0 % ±0.0", "unsupported", "gradient-accumulation"] {
+            assert!(text.contains(whole), "{whole} is cut at {width} columns:\n{text}");
+        }
+        for line in text.lines().take_while(|line| !line.starts_with("mnist: `")).filter(|line| line.starts_with(' ')) {
+            assert!(line.chars().count() <= usize::from(width), "{width} columns: {line}");
+        }
+    }
+}

@@ -51,7 +51,11 @@ impl View {
             rules: format!(
                 "`saves`: the memory counter goes down by at least {:.0} %. `costs`: it does not, and memory goes up by \
                  at least {:.0} %, or the time for an image by at least {:.0} %. `no effect`: neither. A change counts \
-                 if its interval excludes 0.",
+                 if its interval excludes 0; with one pair of runs there is no interval, its size alone decides, and \
+                 the verdict is marked `1 pair`. Time leaves out the warm-up steps, in which kernels and shaders are \
+                 compiled and caches fill, whatever policy is on: that time stands apart, as `warm-up steps` in the \
+                 details. Nothing is concluded from it: the first run that needs a shader may compile it for those after \
+                 it.",
                 rules::SAVES_MEMORY * 100.0,
                 rules::COSTS_MEMORY * 100.0,
                 rules::COSTS_TIME * 100.0,

@@ -20,6 +20,7 @@ mod train;
 mod workload;
 
 pub use child::{child_main, environment_main, probe};
+pub use workload::subset_problem;
 
 /// Opens the images that a run of `spec` would use, without a device, and lets go of them.
 ///

@@ -35,16 +35,15 @@ pub(super) fn open_data(
     match subset {
         None => Ok(split),
         Some(SubsetPlan { size, sampling }) => {
-            let n = match size {
-                SubsetSize::Samples(n) => n,
-                SubsetSize::Fraction(share) => fraction(split.train.len(), share),
-            };
             let sampling = match sampling {
                 Sampling::FirstN => data::Sampling::FirstN,
                 Sampling::Random { seed } => data::Sampling::Random { seed },
                 Sampling::Stratified { seed } => data::Sampling::Stratified { seed },
             };
-            split.subset(n, sampling)
+            match size {
+                SubsetSize::Samples(n) => split.subset(n, sampling),
+                SubsetSize::Fraction(share) => split.fraction(share, sampling),
+            }
         }
     }
 }
@@ -54,21 +53,21 @@ pub(super) fn check_data(spec: &RunSpec) -> Result<(), DataError> {
     open_data(&spec.data, &spec.train, None, spec.seed).map(drop)
 }
 
+/// What is wrong with `subset` for the images of `spec`, before anything runs; `None` also if they cannot be opened, which
+/// the run itself reports. Reads indices and labels, and decodes nothing.
+#[must_use]
+pub fn subset_problem(spec: &RunSpec, subset: SubsetPlan) -> Option<String> {
+    match open_data(&spec.data, &spec.train, Some(subset), spec.seed) {
+        Err(DataError::Subset(error)) => Some(error.to_string()),
+        _ => None,
+    }
+}
+
 fn first(images: Arc<dyn LabelledDataset>, limits: [Option<usize>; 2]) -> Arc<dyn LabelledDataset> {
     match limits.into_iter().flatten().min() {
         Some(limit) if limit < images.len() => Arc::new(View::new(images, (0..limit).collect())),
         _ => images,
     }
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a share, from 0 to 1, of a number of images"
-)]
-fn fraction(n: usize, share: f64) -> usize {
-    (n as f64 * share).round() as usize
 }
 
 /// The network before any policy.

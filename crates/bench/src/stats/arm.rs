@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mem_policy::{Fidelity, registry};
+use mem_policy::{Backend, Fidelity, registry};
 
+use super::caveats;
 use super::summary::{ArmSummary, OutcomeCount, Quality};
 use super::{Change, Judgement, MemoryChange, RunStats, Side, Spread, Unit, Verdict, median};
 use crate::record::{BASELINE, Outcome, Record};
@@ -39,7 +40,12 @@ pub(super) fn summarise_arm(arm: &str, runs: &[&Record], baseline: &[&Record], p
     let memory: Vec<MemoryChange> =
         counters.into_iter().filter_map(|counter| MemoryChange::of(counter, &pairs)).collect();
     let time = change(Unit::MillisecondsPerImage, |stats| stats.image_ms);
-    let judgement = (arm != BASELINE).then(|| judge(runs, baseline, &memory, time.as_ref(), primary));
+    let judgement = (arm != BASELINE).then(|| {
+        let mut judgement = judge(runs, baseline, &memory, time.as_ref(), primary);
+        judgement.notes.extend(caveats::of_pairs(&pairs));
+        judgement
+    });
+    let results: Vec<&RunResult> = own.values().copied().collect();
     ArmSummary {
         arm: arm.to_owned(),
         title: title(arm),
@@ -74,6 +80,9 @@ pub(super) fn summarise_arm(arm: &str, runs: &[&Record], baseline: &[&Record], p
         f1: change(Unit::Share, |stats| stats.f1),
         parameters: own.values().next().map(|result| result.parameters),
         train_images: own.values().next().map(|result| result.train_images),
+        test_images: own.values().next().map(|result| result.test_images),
+        micro_batch: results.iter().filter_map(|result| caveats::micro_batch(result)).max(),
+        notes: caveats::of_runs(runs, &results),
         events: events(&own),
     }
 }
@@ -94,6 +103,9 @@ fn judge(
     });
     let verdict = if let (0, Some(why)) = (done, unsupported) {
         Verdict::Unsupported { why }
+    } else if final_runs == 0 && !runs.is_empty() {
+        // Not a failure: it has not ended yet.
+        Verdict::NotCompared { why: "interrupted before a run ended; --resume runs it".to_owned() }
     } else if done == 0 {
         let how = runs.iter().find(|run| run.outcome.is_final()).or(runs.first());
         let how = how.map_or_else(
@@ -164,6 +176,11 @@ fn fidelity(arm: &str) -> Option<Fidelity> {
         .max()
 }
 
+/// What a run says of a counter that no probe of it reads.
+const NEVER_SAMPLED: &str = "it was never sampled";
+/// How the counters begin that only a GPU has.
+const DEVICE_COUNTERS: [&str; 3] = ["device.", "wgpu.", "pool."];
+
 fn outcomes(runs: &[&Record]) -> Vec<OutcomeCount> {
     let mut counts: Vec<OutcomeCount> = Vec::new();
     for run in runs {
@@ -185,6 +202,7 @@ fn outcomes(runs: &[&Record]) -> Vec<OutcomeCount> {
     reason = "sizes of memory are far below 2^52 bytes"
 )]
 fn peaks(runs: &BTreeMap<usize, &RunResult>) -> BTreeMap<String, PeakReading> {
+    let on_cpu = runs.values().all(|result| result.environment.backend == Backend::Cpu);
     let mut peaks: BTreeMap<String, PeakReading> = BTreeMap::new();
     for key in runs.values().flat_map(|result| result.peaks.keys()) {
         if peaks.contains_key(key) {
@@ -199,6 +217,13 @@ fn peaks(runs: &BTreeMap<usize, &RunResult>) -> BTreeMap<String, PeakReading> {
         let Some(mut reading) = first.cloned() else { continue };
         if let PeakReading::Read { bytes: value, .. } = &mut reading {
             *value = median(readings().filter_map(bytes)).unwrap_or_default() as u64;
+        }
+        if let PeakReading::Absent { why } = &mut reading
+            && why == NEVER_SAMPLED
+            && on_cpu
+            && DEVICE_COUNTERS.iter().any(|prefix| key.starts_with(prefix))
+        {
+            "a CPU has no such counter: it belongs to a GPU".clone_into(why);
         }
         peaks.insert(key.clone(), reading);
     }

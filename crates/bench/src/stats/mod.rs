@@ -3,6 +3,7 @@
 //! `docs/measuring.md` says why each number is what it is.
 
 mod arm;
+mod caveats;
 mod change;
 mod counters;
 mod describe;

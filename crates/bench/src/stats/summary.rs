@@ -95,6 +95,15 @@ pub struct ArmSummary {
     pub parameters: Option<u64>,
     /// Training images of a run.
     pub train_images: Option<usize>,
+    /// Test images of a run.
+    #[serde(default)]
+    pub test_images: Option<usize>,
+    /// Images in the largest micro-batch of a run.
+    #[serde(default)]
+    pub micro_batch: Option<usize>,
+    /// What a reader should know of the arm's own runs, whatever they are compared with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// What policies noted, by `policy: kind`, in all completed runs together.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub events: BTreeMap<String, usize>,

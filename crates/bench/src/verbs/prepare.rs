@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use data::SetId;
 use jiff::Timestamp;
-use mem_policy::{Environment, Problem};
+use mem_policy::{Baseline, Environment, PolicySet, Problem};
 
 use super::ask_environment;
 use crate::cli::{ExperimentArgs, Failure};
@@ -14,6 +14,7 @@ use crate::experiment::{Arm, Host, Lock, Output, Schedule, arms};
 use crate::record::{FileSink, Record, RecordLog};
 use crate::run;
 use crate::run::spec::EnvironmentReport;
+use crate::run::subset_problem;
 
 /// An experiment that is ready to run.
 #[derive(Debug)]
@@ -84,6 +85,10 @@ pub fn prepare(args: &ExperimentArgs) -> Result<Prepared, Failure> {
         return Err(problems.into());
     }
     let arms: Vec<Arm> = arms(&experiment, &found.environment)?;
+    let problems = subset_problems(&experiment, &arms, &found.environment);
+    if !problems.is_empty() {
+        return Err(problems.into());
+    }
     let schedule = Schedule::new(&experiment, &arms);
     Ok(Prepared { experiment, schedule, found, folder, resumed: args.resume.is_some() })
 }
@@ -118,6 +123,25 @@ fn unreadable(experiment: &Experiment) -> Vec<Problem> {
         Some(Problem::new(format!("dataset {set}"), format!("{error}{fetch}")))
     };
     experiment.dataset.iter().filter_map(check).collect()
+}
+
+/// Subsets that the images there are, within the limits on their number, cannot give.
+fn subset_problems(experiment: &Experiment, arms: &[Arm], environment: &Environment) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for arm in arms.iter().filter(|arm| arm.unsupported.is_none()) {
+        let plan = PolicySet::from_table(&arm.policies)
+            .ok()
+            .and_then(|set| set.plan(&Baseline::new(experiment.batch_size), environment).ok());
+        let Some(subset) = plan.and_then(|plan| *plan.subset.get()) else { continue };
+        for set in &experiment.dataset {
+            let spec = experiment.run_spec(*set, &arm.policies, experiment.seed, PathBuf::new());
+            if let Some(why) = subset_problem(&spec, subset) {
+                let limits = "change `subset.n`, --max-train, --max-steps or --max-test";
+                problems.push(Problem::new(format!("arm `{}` on {set}", arm.id), format!("{why}; {limits}")));
+            }
+        }
+    }
+    problems
 }
 
 /// What keeps the records in `dir` from being continued: other settings, another device.

@@ -61,7 +61,7 @@ impl<'a, O: Send + 'static> Batches<'a, O> {
             return;
         };
         let from = self.taken + self.ahead.len();
-        let until = self.work.batches().min(self.taken + self.loader.config.ahead());
+        let until = self.work.batches().min(self.taken.saturating_add(self.loader.config.ahead()));
         for number in from..until {
             self.ahead.push_back(start(pool, &self.work, number));
         }

@@ -34,7 +34,7 @@ impl Work {
 
     /// Images up to the end of batch `number`.
     pub(super) fn end(&self, number: usize) -> usize {
-        ((number + 1) * self.batch_size).min(self.order.len())
+        number.saturating_add(1).saturating_mul(self.batch_size).min(self.order.len())
     }
 
     /// Makes batch `number`; a panic becomes an error.
@@ -46,7 +46,7 @@ impl Work {
     }
 
     fn try_make(&self, number: usize) -> Made {
-        let indices = &self.order[number * self.batch_size..self.end(number)];
+        let indices = &self.order[number.saturating_mul(self.batch_size).min(self.order.len())..self.end(number)];
         let mut samples = Vec::with_capacity(indices.len());
         for &index in indices {
             if self.abandoned.load(Ordering::Relaxed) {

@@ -94,13 +94,13 @@ pub struct SubsetPlan {
     pub sampling: Sampling,
 }
 
-/// How many samples a subset holds, training and test together.
+/// How many samples a subset holds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SubsetSize {
-    /// This many.
+    /// This many, training and test together.
     Samples(usize),
-    /// This share of the training set, from 0 (none) to 1 (all).
+    /// This share of the training samples, above 0 and at most 1 (all); the test samples keep their proportion to them.
     Fraction(f64),
 }
 

@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::context::{EventKind, MemoryUsage, StepCx};
 use crate::environment::{Environment, Support};
-use crate::error::PolicyError;
+use crate::error::{PolicyError, percent};
 use crate::plan::TrainPlan;
 use crate::policy::{Fidelity, MemoryPolicy, ParamSpec, PolicySpec, Stage};
 use crate::registry::ConfiguredPolicy;
@@ -32,8 +32,9 @@ use crate::registry::ConfiguredPolicy;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MemoryLimit {
-    /// The share of the budget above which to warn and clean up.
-    pub soft: f64,
+    /// The share of the budget above which to warn and clean up. Absent: 0.8, or `hard` if that is lower.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub soft: Option<f64>,
     /// The share of the budget above which to stop.
     pub hard: f64,
     /// Micro-batches between two checks.
@@ -44,9 +45,12 @@ pub struct MemoryLimit {
     blind: bool,
 }
 
+/// The soft limit unless one is given.
+const SOFT: f64 = 0.8;
+
 impl Default for MemoryLimit {
     fn default() -> Self {
-        Self::new(0.8, 0.95)
+        Self { soft: None, hard: 0.95, every: 1, over_soft: false, blind: false }
     }
 }
 
@@ -54,7 +58,11 @@ impl MemoryLimit {
     /// Limits at shares of the budget, checked after every micro-batch.
     #[must_use]
     pub fn new(soft: f64, hard: f64) -> Self {
-        Self { soft, hard, every: 1, over_soft: false, blind: false }
+        Self { soft: Some(soft), hard, every: 1, over_soft: false, blind: false }
+    }
+
+    fn soft(&self) -> f64 {
+        self.soft.unwrap_or(SOFT.min(self.hard))
     }
 
     fn read(&mut self, cx: &mut StepCx<'_>) -> Option<(MemoryUsage, f64)> {
@@ -83,17 +91,28 @@ impl ConfiguredPolicy for MemoryLimit {
         Fidelity::Exact,
     )
     .with_params(&[
-        ParamSpec::new("soft", "number (share of the budget)", "0.8", "0 < x <= hard", "warn and clean up above it"),
+        ParamSpec::new(
+            "soft",
+            "number (share of the budget)",
+            "[0.8, or `hard` if lower]",
+            "0 < x <= hard",
+            "warn and clean up above it",
+        ),
         ParamSpec::new("hard", "number (share of the budget)", "0.95", "soft <= x <= 2", "stop above it"),
         ParamSpec::new("every", "integer (micro-batches)", "1", "1..", "check after every n-th micro-batch"),
     ]);
 
     fn check(&self) -> Vec<(&'static str, String)> {
         let mut wrong = Vec::new();
-        if !(self.soft > 0.0 && self.soft.is_finite()) {
-            wrong.push(("soft", format!("{} is out of range: use a share above 0", self.soft)));
-        } else if self.soft > self.hard {
-            wrong.push(("soft", format!("{} is above `hard` ({}): use at most that", self.soft, self.hard)));
+        if let Some(soft) = self.soft {
+            if !(soft > 0.0 && soft.is_finite()) {
+                wrong.push(("soft", format!("{soft} is out of range: use a share above 0")));
+            } else if soft > self.hard {
+                wrong.push((
+                    "soft",
+                    format!("{soft} is above `hard` ({}): use at most that, or raise `hard`", self.hard),
+                ));
+            }
         }
         if !(self.hard > 0.0 && self.hard <= 2.0) {
             wrong.push(("hard", format!("{} is out of range: use a share above 0 and at most 2", self.hard)));
@@ -127,7 +146,7 @@ impl MemoryPolicy for MemoryLimit {
             return Ok(());
         }
         let Some((usage, share)) = self.read(cx) else { return Ok(()) };
-        if share <= self.soft {
+        if share <= self.soft() {
             self.over_soft = false;
             return Ok(());
         }
@@ -135,9 +154,9 @@ impl MemoryPolicy for MemoryLimit {
         if !self.over_soft {
             self.over_soft = true;
             let message = format!(
-                "{:.1} % of the memory budget is in use, over the soft limit of {:.0} %; gave unused pages back",
-                share * 100.0,
-                self.soft * 100.0
+                "{} % of the memory budget is in use, over the soft limit of {} %; gave unused pages back",
+                percent(share),
+                percent(self.soft())
             );
             tracing::warn!(step = cx.step, "{message}");
             cx.note(Self::SPEC.id, EventKind::Warning, message, Some(usage));

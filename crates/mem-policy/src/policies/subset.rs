@@ -8,14 +8,20 @@ use crate::registry::ConfiguredPolicy;
 /// Training on a part of the data.
 ///
 /// **Saves** time, and the host memory of whatever the loader keeps; the device's peak does not depend on it.
-/// **Mechanism:** `TrainPlan::subset`, applied when the data are opened: of `n` samples, `test_n = floor(n * |test| /
-/// |train|)` are for testing and `train_n = n - test_n` for training. **Acts** once. **Costs** accuracy. **Unchanged:**
-/// the network and the step.
+/// **Mechanism:** `TrainPlan::subset`, applied when the data are opened, after every limit on their number.
+///
+/// - `fraction`: `train_n = round(fraction * |train|)` samples are for training and `test_n = floor(train_n * |test| /
+///   |train|)` for testing, at least one of each.
+/// - `n` counts both: `test_n = floor(n * |test| / |train|)` samples are for testing and `train_n = n - test_n` for
+///   training. It needs more training than test samples.
+///
+/// **Acts** once. **Costs** accuracy, which is measured on fewer test samples too. **Unchanged:** the network and the step,
+/// as long as the samples that are left fill a batch.
 ///
 /// # Errors
 ///
-/// `n` and `fraction` together are refused, and so is a fraction outside 0 to 1. That `n` is larger than the data shows
-/// when they are opened.
+/// `n` and `fraction` together are refused, and so are an `n` below 2 and a fraction outside 0 to 1. That `n` is larger than
+/// the data, or too small to test with, shows when they are opened.
 ///
 /// # Example
 ///
@@ -33,7 +39,7 @@ pub struct Subset {
     /// Samples to use, training and test together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub n: Option<usize>,
-    /// The share of the training set that `n` should be. Absent, with `n` absent too: 0.2.
+    /// The share of the training samples to use. Absent, with `n` absent too: 0.2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fraction: Option<f64>,
     /// Which samples.
@@ -64,8 +70,20 @@ impl ConfiguredPolicy for Subset {
         Fidelity::DifferentRun,
     )
     .with_params(&[
-        ParamSpec::new("n", "integer (samples)", "[fraction of the training set]", "1..", "training and test samples"),
-        ParamSpec::new("fraction", "number", "[0.2 without n]", "0 < x <= 1", "n as a share of the training set"),
+        ParamSpec::new(
+            "n",
+            "integer (samples)",
+            "[as `fraction` says]",
+            "2..",
+            "training and test samples together: floor(n * test / train) to test on, the rest to train on",
+        ),
+        ParamSpec::new(
+            "fraction",
+            "number",
+            "[0.2 without `n`]",
+            "0 < x <= 1",
+            "the share of the training samples to use; the test samples keep their proportion to them",
+        ),
         ParamSpec::new(
             "sampling",
             "string",
@@ -78,8 +96,8 @@ impl ConfiguredPolicy for Subset {
 
     fn check(&self) -> Vec<(&'static str, String)> {
         let mut wrong = Vec::new();
-        if self.n == Some(0) {
-            wrong.push(("n", "0 is out of range: use at least 1".to_owned()));
+        if let Some(n @ 0..2) = self.n {
+            wrong.push(("n", format!("{n} is out of range: use at least 2, one to train on and one to test on")));
         }
         if let Some(fraction) = self.fraction {
             if self.n.is_some() {
@@ -99,6 +117,9 @@ impl MemoryPolicy for Subset {
     }
 
     fn plan(&self, plan: &mut TrainPlan) -> Result<(), PolicyError> {
+        if let Some((name, why)) = self.check().into_iter().next() {
+            return Err(PolicyError::Unplannable { policy: Self::SPEC.id, why: format!("{name}: {why}") });
+        }
         let size = match (self.n, self.fraction) {
             (Some(n), _) => SubsetSize::Samples(n),
             (None, fraction) => SubsetSize::Fraction(fraction.unwrap_or(0.2)),

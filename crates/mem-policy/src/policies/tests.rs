@@ -382,3 +382,33 @@ fn the_monitor_reports_bytes_total_and_share_and_never_a_zero_for_unknown() {
 fn a_configured_policy_and_its_registry_line_have_one_specification() {
     assert!(registry().iter().any(|entry| *entry.spec == MemoryLimit::SPEC));
 }
+
+#[test]
+fn a_small_share_of_a_memory_limit_is_not_shown_as_0() {
+    let shown =
+        [(0.95, "95"), (0.8, "80"), (0.0001, "0.01"), (0.000_012_34, "0.00123"), (1.5, "150"), (0.123_45, "12.3")];
+    for (share, expected) in shown {
+        assert_eq!(crate::error::percent(share), expected);
+    }
+}
+
+#[test]
+fn only_a_soft_limit_that_was_given_is_held_against_the_hard_one() {
+    let limit = |text: &str| PolicySet::from_table(&toml::from_str(text).unwrap()).map(|_| ());
+    limit("memory-limit.hard = 0.5").unwrap();
+    limit("memory-limit.hard = 0.0001").unwrap();
+    let problems = limit("memory-limit = { soft = 0.9, hard = 0.5 }").unwrap_err();
+    assert_eq!(problems[0].place, "policies.memory-limit.soft");
+    assert_eq!(limit("memory-limit.hard = -1.0").unwrap_err().len(), 1);
+}
+
+#[test]
+fn a_subset_that_can_never_work_is_refused_when_configured_and_when_planned() {
+    for bad in ["n = 0", "n = 1", "fraction = 0.0", "fraction = -0.5", "fraction = 1.01", "fraction = nan"] {
+        let table = toml::from_str(&format!("[subset]\n{bad}")).unwrap();
+        assert!(PolicySet::from_table(&table).is_err(), "{bad} was accepted");
+    }
+    let mut plan = TrainPlan::new(&Baseline::new(4), &Environment::cpu());
+    let error = Subset { n: Some(1), ..Subset::default() }.plan(&mut plan).unwrap_err().to_string();
+    assert!(error.contains("use at least 2"), "{error}");
+}

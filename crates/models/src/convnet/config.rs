@@ -15,6 +15,19 @@ pub(super) const POOL: usize = 2;
 /// Step of the pooling windows, in pixels.
 pub(super) const POOL_STRIDE: usize = 1;
 
+/// The most elements of a tensor or a network: as many `f64` as a process can address. Sizes below it can be added and
+/// turned into bytes without overflow.
+const MOST: usize = isize::MAX as usize / 16;
+
+/// The product of `sizes`, as the size of `what`.
+fn product(what: &str, sizes: &[usize]) -> Result<usize, ModelError> {
+    sizes
+        .iter()
+        .try_fold(1usize, |size, n| size.checked_mul(*n))
+        .filter(|size| *size <= MOST)
+        .ok_or_else(|| ModelError::TooLarge { what: what.to_owned() })
+}
+
 /// Why a network cannot be built or trained.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -39,6 +52,14 @@ pub enum ModelError {
         block: usize,
         /// Blocks in all.
         blocks: usize,
+    },
+    /// A size is beyond what can be counted or addressed.
+    #[error(
+        "{what} has more than {MOST} elements; use a smaller input, fewer or narrower blocks, or fewer hidden units"
+    )]
+    TooLarge {
+        /// What is too large.
+        what: String,
     },
     /// A device cannot train a layer in one piece.
     #[error(
@@ -122,17 +143,17 @@ impl ConvNetConfig {
     ///
     /// # Errors
     ///
-    /// [`ModelError::Zero`] and [`ModelError::InputTooSmall`].
+    /// [`ModelError::Zero`], [`ModelError::InputTooSmall`] and [`ModelError::TooLarge`].
     pub fn flat_features(&self) -> Result<usize, ModelError> {
         let [channels, height, width] = self.block_outputs()?.last().copied().unwrap_or(self.input);
-        Ok(channels * height * width)
+        product("the classifier's input", &[channels, height, width])
     }
 
     /// Shapes and parameters of every layer.
     ///
     /// # Errors
     ///
-    /// [`ModelError::Zero`] and [`ModelError::InputTooSmall`].
+    /// [`ModelError::Zero`], [`ModelError::InputTooSmall`] and [`ModelError::TooLarge`].
     pub fn summary(&self) -> Result<Summary, ModelError> {
         let mut rows = Vec::new();
         let [mut channels, mut height, mut width] = self.input;
@@ -142,19 +163,26 @@ impl ConvNetConfig {
         for (index, output) in self.block_outputs()?.into_iter().enumerate() {
             let n = index + 1;
             let conv = vec![output[0], height - (KERNEL - 1), width - (KERNEL - 1)];
-            push(format!("block {n} conv"), conv.clone(), channels * output[0] * KERNEL * KERNEL);
-            push(format!("block {n} norm"), conv.clone(), 2 * output[0]);
+            let name = format!("block {n}");
+            product(&name, &conv)?;
+            let kernels = product(&name, &[channels, output[0], KERNEL, KERNEL])?;
+            push(format!("{name} conv"), conv.clone(), kernels);
+            push(format!("{name} norm"), conv.clone(), product(&name, &[2, output[0]])?);
             if index == 0 {
                 push(format!("block {n} relu"), conv, 0);
             }
             push(format!("block {n} pool"), output.to_vec(), 0);
             [channels, height, width] = output;
         }
-        let flat = channels * height * width;
+        let flat = product("the classifier's input", &[channels, height, width])?;
         push("flatten".to_owned(), vec![flat], 0);
-        push("linear 1".to_owned(), vec![self.hidden], flat * self.hidden);
-        push("linear 2".to_owned(), vec![self.classes], self.hidden * self.classes);
-        Ok(Summary { rows })
+        push("linear 1".to_owned(), vec![self.hidden], product("linear 1", &[flat, self.hidden])?);
+        push("linear 2".to_owned(), vec![self.classes], product("linear 2", &[self.hidden, self.classes])?);
+        let summary = Summary { rows };
+        if summary.parameters() > MOST as u64 {
+            return Err(ModelError::TooLarge { what: "the network".to_owned() });
+        }
+        Ok(summary)
     }
 
     /// Checks that a device with `limits` can train this network, with parameters of `element_bytes` bytes.
@@ -181,9 +209,11 @@ impl ConvNetConfig {
     ///
     /// # Errors
     ///
-    /// [`ModelError::Zero`] and [`ModelError::InputTooSmall`]. Whether the device can train it, ask
+    /// [`ModelError::Zero`], [`ModelError::InputTooSmall`] and [`ModelError::TooLarge`]. Whether the device can train it, ask
     /// [`check_trainable`](Self::check_trainable) first: a layer that is too large fails in the device's driver.
     pub fn init(&self, device: &Device) -> Result<ConvNet, ModelError> {
+        // Names a layer that cannot be counted, which Burn's initialisers would panic on.
+        self.summary()?;
         let flat = self.flat_features()?;
         Ok(ConvNet::new(self, flat, device))
     }

@@ -268,3 +268,25 @@ mod segments {
         assert!(tight.groups().iter().any(|group| !group.keep));
     }
 }
+
+#[test]
+fn sizes_that_overflow_are_refused_by_name_and_never_panic() {
+    let huge = usize::MAX;
+    let cases = [
+        (ConvNetConfig { hidden: huge, ..small() }, "linear 1"),
+        (ConvNetConfig { classes: huge, ..small() }, "linear 2"),
+        (ConvNetConfig { widths: vec![4, huge], ..small() }, "block 2"),
+        (ConvNetConfig { widths: vec![huge / 2, 4], ..small() }, "block 1"),
+        (ConvNetConfig { input: [huge, 14, 13], ..small() }, "block 1"),
+        (ConvNetConfig { input: [3, huge, huge], ..small() }, "block 1"),
+    ];
+    for (config, layer) in cases {
+        let error = config.summary().unwrap_err().to_string();
+        assert!(error.contains(layer) && error.contains("use a smaller"), "{error}");
+        assert_eq!(config.init(&Device::flex()).unwrap_err().to_string(), error);
+        // A device without limits has nothing to say; one with limits names a layer.
+        let _ = config.check_trainable(&DeviceLimits::none(), 4);
+    }
+    let limits = DeviceLimits { buffer_bytes: Some(1 << 30), ..DeviceLimits::none() };
+    assert_eq!(limits.exceeded_by(huge, huge, 4).map(|passed| passed.what), Some("bytes in one buffer"));
+}
