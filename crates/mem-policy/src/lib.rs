@@ -4,7 +4,7 @@
 //! - A [`PolicySet`] is a list of policies, read from TOML or built in Rust; [`registry`] lists the built-in ones.
 //! - A [`PolicyStrategy`] runs Burn's supervised training by a plan, so that Burn's metrics, dashboards, checkpointers
 //!   and early stopping keep working.
-//! - [`accumulate`] and [`phase`] are the mechanisms, usable in a training loop of your own.
+//! - [`accumulate`], [`optim`] and [`phase`] are the mechanisms, usable in a training loop of your own.
 //!
 //! Nothing here picks a backend, opens a device or reads a file.
 //!
@@ -32,6 +32,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking"))]
 
 pub mod accumulate;
+pub mod optim;
 pub mod phase;
 pub mod policies;
 
@@ -49,8 +50,8 @@ pub use context::{EpochCx, EventKind, MemorySource, MemoryUsage, NoMemorySource,
 pub use environment::{Backend, Environment, Support};
 pub use error::{PolicyError, Problem};
 pub use plan::{
-    Baseline, LoaderPlan, ModelScale, PlanLine, PoolLayout, Precision, Sampling, Slot, SubsetPlan, SubsetSize,
-    TrainPlan,
+    Baseline, LoaderPlan, ModelScale, OptimizerPlan, PlanLine, PoolLayout, Precision, Sampling, Slot, SubsetPlan,
+    SubsetSize, TrainPlan,
 };
 pub use policy::{Fidelity, MemoryPolicy, ParamSpec, PolicySpec, Stage};
 pub use registry::{ConfiguredPolicy, PolicyEntry, registry};

@@ -4,7 +4,7 @@ mod slot;
 mod values;
 
 pub use slot::{PlanLine, Slot};
-pub use values::{LoaderPlan, ModelScale, PoolLayout, Precision, Sampling, SubsetPlan, SubsetSize};
+pub use values::{LoaderPlan, ModelScale, OptimizerPlan, PoolLayout, Precision, Sampling, SubsetPlan, SubsetSize};
 
 use slot::AnySlot;
 
@@ -54,6 +54,8 @@ pub struct TrainPlan {
     pub subset: Slot<Option<SubsetPlan>>,
     /// The page layout of Burn's wgpu memory pools. `None` is the runtime's own choice.
     pub pool_layout: Slot<Option<PoolLayout>>,
+    /// The optimizer. `None` is the trainer's own choice.
+    pub optimizer: Slot<Option<OptimizerPlan>>,
     environment: Environment,
 }
 
@@ -70,6 +72,7 @@ impl TrainPlan {
             loader: Slot::new("loader", baseline.loader),
             subset: Slot::new("subset", None),
             pool_layout: Slot::new("pool_layout", None),
+            optimizer: Slot::new("optimizer", None),
             environment: environment.clone(),
         }
     }
@@ -140,7 +143,7 @@ impl TrainPlan {
         if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
 
-    fn slots(&self) -> [&dyn AnySlot; 8] {
+    fn slots(&self) -> [&dyn AnySlot; 9] {
         // Without `..`, so that a new field cannot be forgotten here.
         let Self {
             batch_size,
@@ -151,9 +154,20 @@ impl TrainPlan {
             loader,
             subset,
             pool_layout,
+            optimizer,
             environment: _,
         } = self;
-        [batch_size, accumulation, precision, gradient_checkpointing, model_scale, loader, subset, pool_layout]
+        [
+            batch_size,
+            accumulation,
+            precision,
+            gradient_checkpointing,
+            model_scale,
+            loader,
+            subset,
+            pool_layout,
+            optimizer,
+        ]
     }
 }
 

@@ -10,6 +10,7 @@ mod memory_limit;
 mod mixed_precision;
 mod model_scale;
 mod monitor;
+mod optimizer_state;
 mod subset;
 
 pub use allocator_pages::AllocatorPages;
@@ -22,6 +23,7 @@ pub use memory_limit::MemoryLimit;
 pub use mixed_precision::{Dtype, MixedPrecision};
 pub use model_scale::ModelScaling;
 pub use monitor::Monitor;
+pub use optimizer_state::{OptimizerKind, OptimizerState};
 pub use subset::{Subset, SubsetSampling};
 
 #[cfg(test)]
