@@ -162,6 +162,9 @@ fn all_problems_of_a_configuration_are_listed_together() {
         every = 1
         [allocator-pages]
         layout = \"none\"
+        [optimizer-state]
+        kind = \"sgdd\"
+        block = -1
         "
     ));
 }
@@ -177,6 +180,7 @@ fn values_that_are_out_of_range_are_refused_by_name() {
         ("[loader]\nworkers = 0", "policies.loader.prefetch: 2 needs a worker"),
         ("[loader]\nworkers = 1000", "policies.loader.workers: 1000 is out of range"),
         ("[model-scale]\nwidth = 17.0", "policies.model-scale.width: 17 is out of range"),
+        ("[optimizer-state]\nblock = 300", "policies.optimizer-state.block: 300 elements are no block"),
         ("[empty-cache]\nevery = 0", "policies.empty-cache.every: 0 is out of range"),
         ("[gradient-accumulation]\nsteps = 0", "policies.gradient-accumulation.steps: 0 is out of range"),
     ];
@@ -212,6 +216,25 @@ fn mixed_precision_prefers_bf16_and_takes_what_it_is_told() {
     for (dtype, env, expected) in cases {
         let plan = PolicySet::new().with(MixedPrecision { dtype }).plan(&Baseline::new(8), &env);
         assert_eq!(plan.ok().map(|plan| *plan.precision.get()), expected, "{dtype:?}");
+    }
+}
+
+#[test]
+fn the_optimizer_that_is_planned_is_the_one_that_is_named() {
+    let cases = [
+        ("", "Adam8bit { block: BlockSize(256), code: Dynamic }"),
+        ("block = 2048\ncode = \"linear\"", "Adam8bit { block: BlockSize(2048), code: Linear }"),
+        ("kind = \"sgd\"", "Sgd"),
+        ("kind = \"momentum\"", "Momentum"),
+        ("kind = \"adam\"", "Adam"),
+        ("kind = \"adafactor\"", "Adafactor"),
+        ("kind = \"lion\"", "Lion"),
+    ];
+    for (parameters, expected) in cases {
+        let table = toml::from_str(&format!("[optimizer-state]\n{parameters}")).unwrap();
+        let plan = PolicySet::from_table(&table).unwrap().plan(&Baseline::new(8), &Environment::cpu()).unwrap();
+        assert_eq!(format!("{:?}", plan.optimizer.get().unwrap()), expected);
+        assert_eq!(plan.optimizer.set_by(), Some("optimizer-state"));
     }
 }
 
