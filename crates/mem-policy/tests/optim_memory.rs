@@ -20,7 +20,6 @@ fn step_bytes<O: Optimizer>(optimizer: &O) -> (u64, u64) {
     let (parameter, state) = optimizer.step(1e-3, parameter, grad, None);
     let grad = random();
     let before = HEAP.stats().in_use_bytes;
-    drop(state.clone());
     HEAP.reset_peak();
     let (parameter, state) = optimizer.step(1e-3, parameter, grad, state);
     let transient = HEAP.stats().peak_bytes - before;
@@ -33,7 +32,7 @@ fn step_bytes<O: Optimizer>(optimizer: &O) -> (u64, u64) {
 
 // One test: the counts are of the whole process.
 #[test]
-fn a_step_takes_40_bytes_per_element_of_a_chunk_and_not_of_the_parameter() {
+fn a_step_takes_24_bytes_per_element_of_a_chunk_and_not_of_the_parameter() {
     let elements = (CHUNKS * CHUNK) as u64;
     let (kept, transient) = step_bytes(&AdamConfig::new().build());
     eprintln!("Adam: keeps {kept} bytes, takes {transient} in a step, of {elements} elements");
@@ -43,6 +42,6 @@ fn a_step_takes_40_bytes_per_element_of_a_chunk_and_not_of_the_parameter() {
         let per_element = transient as f64 / CHUNK as f64;
         eprintln!("{code:?}: keeps {kept} bytes, takes {transient}: {per_element:.1} per element of a chunk");
         assert!(kept < elements * 22 / 10, "{code:?} keeps {kept}");
-        assert!(per_element < 40.0, "{code:?} takes {per_element}");
+        assert!(per_element < 24.5, "{code:?} takes {per_element}");
     }
 }

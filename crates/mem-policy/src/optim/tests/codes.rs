@@ -158,3 +158,29 @@ fn a_root_is_never_rounded_to_zero() {
         }
     }
 }
+
+/// The root of a second moment that starts at 1 and gets gradients of 0.1, next to one that stays at 1.
+fn decayed(code: StateCode, rounding: Rounding) -> f32 {
+    let mut roots = vec![1.0; BLOCK];
+    for time in 1..=4000 {
+        let next = |(i, root): (usize, &f32)| {
+            let square = if i == 0 { 1.0 } else { 0.01 };
+            (0.999 * root * root + 0.001 * square).sqrt()
+        };
+        let next: Vec<f32> = roots.iter().enumerate().map(next).collect();
+        roots = round_trip(&next, Kind::Positive, code, rounding, time);
+    }
+    roots[1..].iter().sum::<f32>() / (BLOCK - 1) as f32
+}
+
+#[test]
+fn changes_below_half_a_step_add_up_when_dithered_and_are_lost_when_rounded_to_nearest() {
+    // In f32: the root of 0.01 and what 4000 steps left of 1.
+    let exact = (0.01 + 0.99 * 0.999f32.powi(4000)).sqrt();
+    for code in [StateCode::Linear, StateCode::Dynamic] {
+        let (dithered, nearest) = (decayed(code, Rounding::Dithered), decayed(code, Rounding::Nearest));
+        eprintln!("{code:?}: f32 {exact}, dithered {dithered}, nearest {nearest}");
+        assert!((dithered / exact - 1.0).abs() < 0.05, "{code:?}: {dithered} instead of {exact}");
+        assert!(nearest > 0.9, "{code:?}: {nearest}");
+    }
+}
