@@ -223,13 +223,13 @@ impl<'a> AdamStep<'a> {
         let mut start = 0;
         for (dims, old) in old {
             let end = (start + dims[0] * dims[1]).min(elements);
-            let part = grad.clone().slice([start..end]);
+            let part = grad.clone().slice(start..end);
             let (delta, chunk) = self.chunk(part, dims, old.map(|chunk| (old_code, chunk)), &dithers);
             if end - start == elements {
                 parameter = self.apply(parameter, delta);
             } else {
-                let part = self.apply(parameter.clone().slice([start..end]), delta);
-                parameter = parameter.slice_assign([start..end], part);
+                let part = self.apply(parameter.clone().slice(start..end), delta);
+                parameter = parameter.slice_assign(start..end, part);
             }
             chunks.push(chunk);
             start = end;
@@ -271,7 +271,7 @@ impl<'a> AdamStep<'a> {
         let packed_root = Packed::encode(root.clone(), Kind::Positive, code, for_root);
 
         let delta = self.delta(first, root).reshape([padded]);
-        let delta = if elements == padded { delta } else { delta.slice([0..elements]) };
+        let delta = if elements == padded { delta } else { delta.slice(0..elements) };
         (delta, Chunk { first: packed_first, root: packed_root })
     }
 }

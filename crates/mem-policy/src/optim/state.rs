@@ -13,6 +13,7 @@ pub struct Adam8bitState {
 }
 
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "one a parameter, against tensors of kilobytes")]
 pub(super) enum Moments {
     /// Flat, f32: the first moment, and the second.
     Full { first: Tensor<1>, second: Tensor<1> },

@@ -86,7 +86,7 @@ fn a_gradient_that_is_not_finite_spoils_its_own_element_only() {
     let device = Device::flex();
     let optimizer = Adam8bitConfig::new().build();
     let parameter = Tensor::<1>::ones([5000], &device);
-    let grad = Tensor::<1>::ones([5000], &device).slice_assign([17..18], Tensor::full([1], f32::NAN, &device));
+    let grad = Tensor::<1>::ones([5000], &device).slice_assign(17..18, Tensor::full([1], f32::NAN, &device));
     let (parameter, state) = optimizer.step(1e-2, parameter, grad, None);
     let (parameter, _) = optimizer.step(1e-2, parameter, Tensor::ones([5000], &device), state);
     let values = parameter.into_data().try_to_vec::<f32>().unwrap();
