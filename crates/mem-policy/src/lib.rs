@@ -4,8 +4,8 @@
 //! - A [`PolicySet`] is a list of policies, read from TOML or built in Rust; [`registry`] lists the built-in ones.
 //! - A [`PolicyStrategy`] runs Burn's supervised training by a plan, so that Burn's metrics, dashboards, checkpointers
 //!   and early stopping keep working.
-//! - [`segment`], [`shard`], [`precision`], [`offload`], [`accumulate`] and [`phase`] are the mechanisms, usable in a
-//!   training loop of your own.
+//! - [`segment`], [`shard`], [`precision`], [`optim`], [`offload`], [`accumulate`] and [`phase`] are the mechanisms, usable
+//!   in a training loop of your own.
 //!
 //! Nothing here picks a backend, opens a device or reads a file.
 //!
@@ -34,6 +34,7 @@
 
 pub mod accumulate;
 pub mod offload;
+pub mod optim;
 pub mod phase;
 pub mod policies;
 pub mod precision;
@@ -54,8 +55,8 @@ pub use context::{EpochCx, EventKind, MemorySource, MemoryUsage, NoMemorySource,
 pub use environment::{Backend, Environment, Support};
 pub use error::{PolicyError, Problem};
 pub use plan::{
-    Baseline, ComputePlan, LoaderPlan, ModelScale, PlanLine, PoolLayout, Precision, Sampling, Segmenting, ShardPlan,
-    SlicePlan, Slot, SubsetPlan, SubsetSize, TrainPlan,
+    Baseline, ComputePlan, LoaderPlan, ModelScale, OptimizerPlan, PlanLine, PoolLayout, Precision, Sampling,
+    Segmenting, ShardPlan, SlicePlan, Slot, SubsetPlan, SubsetSize, TrainPlan,
 };
 pub use policy::{Fidelity, MemoryPolicy, ParamSpec, PolicySpec, Stage};
 pub use registry::{ConfiguredPolicy, PolicyEntry, registry};

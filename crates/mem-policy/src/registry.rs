@@ -89,6 +89,7 @@ pub fn registry() -> &'static [PolicyEntry] {
         PolicyEntry::of::<policies::Subset>(),
         PolicyEntry::of::<policies::Monitor>(),
         PolicyEntry::of::<policies::AllocatorPages>(),
+        PolicyEntry::of::<policies::OptimizerState>(),
     ];
     REGISTRY
 }

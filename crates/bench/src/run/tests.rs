@@ -159,6 +159,21 @@ fn policies_change_what_they_say_they_change() {
 }
 
 #[test]
+fn a_planned_optimizer_takes_the_place_of_the_experiments() {
+    let loss = |policies: &str, optimizer| {
+        let plain = spec(policies);
+        let train = TrainSpec { optimizer, ..plain.train };
+        run(&RunSpec { train, ..plain }).epochs.last().unwrap().train_loss.unwrap()
+    };
+    let (sgd, adam) = (loss("", Optimizer::Sgd), loss("", Optimizer::Adam));
+    assert_ne!(sgd, adam);
+    assert_eq!(loss("[optimizer-state]\nkind = \"adam\"", Optimizer::Sgd), adam);
+    assert_eq!(loss("[optimizer-state]\nkind = \"sgd\"", Optimizer::Adam), sgd);
+    let small = loss("optimizer-state = true", Optimizer::Sgd);
+    assert!((small / adam - 1.0).abs() < 0.02, "{small} with 8-bit states, {adam} with f32 ones");
+}
+
+#[test]
 fn the_first_steps_limit_is_counted_in_images() {
     let mut limited = spec("batch-size = true");
     limited.train.max_steps = Some(3);

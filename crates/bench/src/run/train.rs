@@ -201,11 +201,12 @@ fn train(
             .with_memory(Arc::new(Source(probes)))
             .with_observer(recorder.clone()),
     );
+    let optimizer = workload::optimizer(plan.optimizer.apply().as_ref(), spec.train.optimizer);
     plan.ensure_applied().map_err(TrainError::Plan)?;
 
     device.seed(spec.seed);
     let model = network.init(strategy.device())?;
-    let learner = strategy.learner(model, workload::optimizer(spec.train.optimizer), spec.train.learning_rate);
+    let learner = strategy.learner(model, optimizer, spec.train.learning_rate);
     let outcome = SupervisedTraining::new(Path::new(&spec.scratch), train, valid)
         .metric_train_numeric(loss.clone())
         .metric_valid_numeric(loss)

@@ -8,7 +8,7 @@ use burn::optim::{AdamConfig, ModuleOptimizer, SgdConfig};
 use burn::tensor::{Device, FloatDType};
 use bytesize::ByteSize;
 use data::{DataConfig, DataError, LabelledDataset, Loader, LoaderConfig, SetId, Split, View};
-use mem_policy::{LoaderPlan, Sampling, SubsetPlan, SubsetSize};
+use mem_policy::{LoaderPlan, OptimizerPlan, Sampling, SubsetPlan, SubsetSize};
 use models::{ClassificationBatch, ConvNetConfig};
 
 use super::spec::{DataSpec, ModelSpec, Optimizer, RunSpec, TrainSpec};
@@ -105,8 +105,11 @@ pub(super) fn loaders(
     Ok((load(&split.train, Some(seed), dtype)?, load(&split.test, None, None)?))
 }
 
-/// The optimizer, without state yet.
-pub(super) fn optimizer(choice: Optimizer) -> ModuleOptimizer {
+/// The optimizer, without state yet: the plan's, or else the experiment's.
+pub(super) fn optimizer(plan: Option<&OptimizerPlan>, choice: Optimizer) -> ModuleOptimizer {
+    if let Some(plan) = plan {
+        return mem_policy::optim::build(plan);
+    }
     match choice {
         Optimizer::Sgd => SgdConfig::new().init(),
         Optimizer::Momentum => {

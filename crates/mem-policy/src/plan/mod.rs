@@ -5,8 +5,8 @@ mod values;
 
 pub use slot::{PlanLine, Slot};
 pub use values::{
-    ComputePlan, LoaderPlan, ModelScale, PoolLayout, Precision, Sampling, Segmenting, ShardPlan, SlicePlan, SubsetPlan,
-    SubsetSize,
+    ComputePlan, LoaderPlan, ModelScale, OptimizerPlan, PoolLayout, Precision, Sampling, Segmenting, ShardPlan,
+    SlicePlan, SubsetPlan, SubsetSize,
 };
 
 use slot::AnySlot;
@@ -71,6 +71,8 @@ pub struct TrainPlan {
     pub offload: Slot<bool>,
     /// 16-bit computation with 32-bit master weights.
     pub compute: Slot<Option<ComputePlan>>,
+    /// The optimizer. `None` is the trainer's own choice.
+    pub optimizer: Slot<Option<OptimizerPlan>>,
     environment: Environment,
 }
 
@@ -94,6 +96,7 @@ impl TrainPlan {
             slices: Slot::new("slices", None),
             offload: Slot::new("offload", false),
             compute: Slot::new("compute", None),
+            optimizer: Slot::new("optimizer", None),
             environment: environment.clone(),
         }
     }
@@ -186,7 +189,7 @@ impl TrainPlan {
         if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
 
-    fn slots(&self) -> [&dyn AnySlot; 15] {
+    fn slots(&self) -> [&dyn AnySlot; 16] {
         // Without `..`, so that a new field cannot be forgotten here.
         let Self {
             batch_size,
@@ -204,6 +207,7 @@ impl TrainPlan {
             slices,
             offload,
             compute,
+            optimizer,
             environment: _,
         } = self;
         [
@@ -222,6 +226,7 @@ impl TrainPlan {
             slices,
             offload,
             compute,
+            optimizer,
         ]
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::optim::{BlockSize, StateCode};
 use crate::precision::LossScalerConfig;
 use crate::shard::ShardAxis;
 
@@ -188,4 +189,31 @@ pub struct ComputePlan {
     pub compute: bool,
     /// How the loss is scaled. `None` does not scale it.
     pub scaler: Option<LossScalerConfig>,
+}
+
+/// Which optimizer updates the parameters; [`optim::build`](crate::optim::build) makes it.
+///
+/// Bytes of state are for f32 parameters; Burn's SGD, Adam and Lion keep the state in the parameter's dtype.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum OptimizerPlan {
+    /// Stochastic gradient descent: no state.
+    Sgd,
+    /// SGD with momentum 0.9: 4 bytes an element.
+    Momentum,
+    /// Adam: 8 bytes an element.
+    Adam,
+    /// Adam with 8-bit states: 2 bytes an element and 8 bytes a block.
+    Adam8bit {
+        /// Elements that share one scale.
+        block: BlockSize,
+        /// Which values the codes stand for.
+        code: StateCode,
+    },
+    /// Adafactor: 4 bytes a row and a column of a matrix, 4 bytes an element of a vector. Of a tensor with more dimensions
+    /// the last two count as the matrix, so a 3x3 convolution takes 24 bytes for 9 elements.
+    Adafactor,
+    /// Lion: 4 bytes an element.
+    Lion,
 }

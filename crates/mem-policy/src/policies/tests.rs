@@ -176,6 +176,9 @@ fn all_problems_of_a_configuration_are_listed_together() {
         every = 1
         [allocator-pages]
         layout = \"none\"
+        [optimizer-state]
+        kind = \"sgdd\"
+        block = -1
         "
     ));
 }
@@ -191,6 +194,7 @@ fn values_that_are_out_of_range_are_refused_by_name() {
         ("[loader]\nworkers = 0", "policies.loader.prefetch: 2 needs a worker"),
         ("[loader]\nworkers = 1000", "policies.loader.workers: 1000 is out of range"),
         ("[model-scale]\nwidth = 17.0", "policies.model-scale.width: 17 is out of range"),
+        ("[optimizer-state]\nblock = 300", "policies.optimizer-state.block: 300 elements are no block"),
         ("[empty-cache]\nevery = 0", "policies.empty-cache.every: 0 is out of range"),
         ("[gradient-accumulation]\nsteps = 0", "policies.gradient-accumulation.steps: 0 is out of range"),
     ];
@@ -246,6 +250,25 @@ fn the_modes_of_mixed_precision_say_what_is_16_bit() {
         let found = plan.compute.get().unwrap();
         assert_eq!((found.inputs, found.compute, found.scaler.is_some()), (inputs, compute, scaled), "{mode:?}");
         assert_eq!(*plan.precision.get(), Precision::F32, "weights stay in 32 bits");
+    }
+}
+
+#[test]
+fn the_optimizer_that_is_planned_is_the_one_that_is_named() {
+    let cases = [
+        ("", "Adam8bit { block: BlockSize(256), code: Dynamic }"),
+        ("block = 2048\ncode = \"linear\"", "Adam8bit { block: BlockSize(2048), code: Linear }"),
+        ("kind = \"sgd\"", "Sgd"),
+        ("kind = \"momentum\"", "Momentum"),
+        ("kind = \"adam\"", "Adam"),
+        ("kind = \"adafactor\"", "Adafactor"),
+        ("kind = \"lion\"", "Lion"),
+    ];
+    for (parameters, expected) in cases {
+        let table = toml::from_str(&format!("[optimizer-state]\n{parameters}")).unwrap();
+        let plan = PolicySet::from_table(&table).unwrap().plan(&Baseline::new(8), &Environment::cpu()).unwrap();
+        assert_eq!(format!("{:?}", plan.optimizer.get().unwrap()), expected);
+        assert_eq!(plan.optimizer.set_by(), Some("optimizer-state"));
     }
 }
 

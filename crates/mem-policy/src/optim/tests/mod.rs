@@ -1,0 +1,3 @@
+mod codes;
+mod states;
+mod training;
