@@ -198,3 +198,118 @@ fn a_killed_parent_takes_its_child_with_it() {
     };
     wait_until("the child to end", || !lives());
 }
+
+#[test]
+fn a_folder_with_other_files_and_a_busy_one_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    fs::create_dir(&out).unwrap();
+    fs::write(out.join("report.md"), "mine").unwrap();
+    let output = run(&format!("{TINY} --out {}", out.display()));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("is not empty (it holds report.md)"), "{}", stderr(&output));
+    assert_eq!(fs::read_to_string(out.join("report.md")).unwrap(), "mine");
+
+    let done = folder.path().join("done");
+    assert_eq!(run(&format!("{TINY} --out {}", done.display())).status.code(), Some(0));
+    let before = fs::read(done.join("records.jsonl")).unwrap();
+    let lock = fs::File::create(done.join(".lock")).unwrap();
+    lock.lock().unwrap();
+    let output = run(&format!("experiment --resume {}", done.display()));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("another process is writing"), "{}", stderr(&output));
+    assert_eq!(fs::read(done.join("records.jsonl")).unwrap(), before);
+}
+
+#[test]
+fn records_that_do_not_belong_to_the_settings_are_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    assert_eq!(run(&format!("{TINY} --out {}", out.display())).status.code(), Some(0));
+    let settings = fs::read_to_string(out.join("experiment.toml")).unwrap();
+    fs::write(out.join("experiment.toml"), settings.replace("hidden = 8", "hidden = 9")).unwrap();
+    let output = run(&format!("experiment --resume {}", out.display()));
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("synthetic/baseline/1 was made with other settings"), "{}", stderr(&output));
+}
+
+#[test]
+fn absurd_numbers_are_refused_before_anything_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let numbers = "--hidden 99999999999 --max-steps 18446744073709551615 --sample-every 9999999999999 \
+                   --cache-bytes 18446744073709551615 --timeout 18446744073709551615";
+    let line = TINY.replace("--hidden 8", "").replace("--widths 4", "--widths 99999999999");
+    let output = run(&format!("{line} {numbers} --out {}", out.display()));
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    for key in ["hidden", "max-steps", "sample-every", "cache-bytes", "timeout", "widths"] {
+        assert!(stderr(&output).contains(&format!("- {key}: ")), "{key} is not in: {}", stderr(&output));
+    }
+    assert!(!out.exists());
+}
+
+#[test]
+fn damaged_images_are_found_before_anything_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    fs::create_dir_all(data.join("mnist")).unwrap();
+    fs::write(data.join("mnist/train-images-idx3-ubyte"), b"not IDX").unwrap();
+    let out = folder.path().join("out");
+    let line = TINY.replace("--dataset synthetic", "--dataset mnist");
+    let output = run(&format!("{line} --data-dir {} --out {}", data.display(), out.display()));
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("dataset mnist: "), "{}", stderr(&output));
+    assert!(stderr(&output).contains("datasets fetch mnist"), "{}", stderr(&output));
+    assert!(!out.exists());
+}
+
+#[test]
+fn an_experiment_without_a_completed_baseline_has_an_exit_code_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let line =
+        format!("{TINY} --always memory-limit --set memory-limit.hard=0.000001 --set memory-limit.soft=0.000001");
+    let output = run(&format!("{line} --out {}", out.display()));
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no baseline of synthetic completed"), "{}", stderr(&output));
+}
+
+#[test]
+fn policies_that_are_always_on_are_on_in_every_arm() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let output = run(&format!("{TINY} --always fused-optimizer --out {}", out.display()));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    for record in records(&out) {
+        assert!(record.spec.policies.contains_key("fused-optimizer"), "{}", record.id);
+    }
+    let output = run(&format!("{TINY},fused-optimizer --always fused-optimizer"));
+    assert!(stderr(&output).contains("`fused-optimizer` is on in every arm"), "{}", stderr(&output));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn output_that_cannot_be_written_is_no_panic() {
+    let full = || Stdio::from(fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+    for line in ["probe --device cpu", "policies", "datasets list"] {
+        let output = bench(line).stdout(full()).stderr(Stdio::piped()).output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{line}: {}", stderr(&output));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    // What was measured does not depend on who reads along.
+    let output = bench(&format!("{TINY} --out {}", out.display())).stderr(full()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_finished(&out);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_argument_that_is_no_text_is_bad_input() {
+    use std::os::unix::ffi::OsStrExt;
+    let odd = std::ffi::OsStr::from_bytes(b"--out=\xff");
+    let output = bench("experiment").arg("--dry-run").arg("--dataset=synthetic").arg("--device=cpu").arg(odd).output();
+    assert_eq!(output.unwrap().status.code(), Some(0));
+    let odd = std::ffi::OsStr::from_bytes(b"--device=\xff");
+    assert_eq!(bench("experiment").arg(odd).output().unwrap().status.code(), Some(2));
+}
