@@ -90,7 +90,8 @@ impl Recorder {
         // Warm-up steps are sampled too: the pools grow most in them, and they are not timed anyway.
         match step.checked_sub(self.warmup_steps.saturating_add(1)) {
             None => StepRole::Warmup,
-            Some(after) if self.sample_every > 0 && after % self.sample_every == 0 => StepRole::Sampled,
+            // The last of so many, so that a run of few steps has one that is timed.
+            Some(after) if self.sample_every > 0 && (after + 1) % self.sample_every == 0 => StepRole::Sampled,
             Some(_) => StepRole::Timed,
         }
     }

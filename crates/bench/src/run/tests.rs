@@ -66,7 +66,7 @@ fn a_run_reports_steps_epochs_and_peaks() {
     assert_eq!((result.train_images, result.test_images), (40, 8));
     let roles: Vec<StepRole> = result.steps.iter().map(|step| step.role).collect();
     use StepRole::{Sampled, Timed, Warmup};
-    assert_eq!(roles, [Warmup, Warmup, Sampled, Timed, Sampled, Timed, Sampled, Timed, Sampled, Timed]);
+    assert_eq!(roles, [Warmup, Warmup, Timed, Sampled, Timed, Sampled, Timed, Sampled, Timed, Sampled]);
     assert!(result.steps.iter().all(|step| step.images == 8 && step.step_ms > 0.0 && step.wait_ms > 0.0));
     assert_eq!(result.epochs.len(), 2);
     for epoch in &result.epochs {
