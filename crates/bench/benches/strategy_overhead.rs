@@ -1,11 +1,15 @@
 //! What the policy layer costs when no policy is on, against Burn's own single-device strategy: the same network, the
-//! same batches, the same optimizer, on the CPU. `cargo bench --package bench` prints both; the claim is that the
-//! medians are within 1 % of each other.
+//! same batches, the same optimizer, on the CPU.
 //!
-//! One sample is one epoch of [`STEPS`] steps, start and end of `SupervisedTraining` included on both sides.
+//! `cargo bench --workspace --profile dev --bench strategy_overhead` prints the mean ratio of their times with its 95 %
+//! interval, from [`PAIRS`] pairs of epochs. The two of a pair run one right after the other, in alternating order, so
+//! that a machine that is slow for a while is slow for both. One epoch is [`STEPS`] steps, start and end of
+//! `SupervisedTraining` included on both sides. The result goes to standard error, Burn's progress to standard output.
 
 use std::sync::Arc;
+use std::time::Instant;
 
+use bench::stats::{mean_interval, median};
 use burn::data::dataloader::DataLoader;
 use burn::optim::SgdConfig;
 use burn::tensor::Device;
@@ -13,31 +17,51 @@ use burn::train::logger::InMemoryMetricLogger;
 use burn::train::metric::LossMetric;
 use burn::train::{ExecutionStrategy, Learner, SupervisedTraining, TrainingStrategy};
 use data::{DataConfig, Loader, LoaderConfig, SetId, SyntheticConfig};
-use divan::Bencher;
 use mem_policy::{Baseline, Environment, PolicySet, PolicyStrategy};
 use models::{ClassificationBatch, ConvNet, ConvNetConfig};
 
-const STEPS: usize = 40;
+const STEPS: usize = 20;
 const BATCH: usize = 8;
+const PAIRS: usize = 200;
 
 fn main() {
-    divan::main();
+    // `cargo test --benches` only wants to see that it runs.
+    let pairs = if std::env::args().any(|argument| argument == "--bench") { PAIRS } else { 2 };
+    let burn = || Run::new().time(ExecutionStrategy::SingleDevice(Device::flex()).into());
+    let ours = || Run::new().time(without_policies().strategy());
+    let (mut burns, mut our) = (Vec::new(), Vec::new());
+    // The first pair warms up.
+    for pair in 0..=pairs {
+        let (a, b) = if pair % 2 == 0 {
+            let a = burn();
+            (a, ours())
+        } else {
+            let b = ours();
+            (burn(), b)
+        };
+        if pair > 0 {
+            burns.push(a);
+            our.push(b);
+        }
+    }
+    let ratios: Vec<f64> = burns.iter().zip(&our).map(|(burn, ours)| (ours / burn).ln()).collect();
+    let step = |seconds: &[f64]| median(seconds.iter().copied()).unwrap_or(f64::NAN) / STEPS_F64 * 1e3;
+    eprintln!("Burn's own strategy:            {:.3} ms a step (median of {} epochs)", step(&burns), burns.len());
+    eprintln!("PolicyStrategy without policies: {:.3} ms a step", step(&our));
+    eprintln!("middle ratio: {:+.2} %", (median(ratios.iter().copied()).unwrap_or(f64::NAN).exp() - 1.0) * 100.0);
+    if let Some(interval) = mean_interval(&ratios) {
+        let percent = |log: f64| (log.exp() - 1.0) * 100.0;
+        let mean = f64::midpoint(interval.low, interval.high);
+        eprintln!(
+            "mean ratio:   {:+.2} %, 95 % interval {:+.2} % to {:+.2} %",
+            percent(mean),
+            percent(interval.low),
+            percent(interval.high)
+        );
+    }
 }
 
-#[divan::bench(sample_count = 30, sample_size = 1)]
-fn burns_own_strategy(bencher: Bencher<'_, '_>) {
-    bencher
-        .with_inputs(Run::new)
-        .bench_local_values(|run| run.train(ExecutionStrategy::SingleDevice(Device::flex()).into()));
-}
-
-#[divan::bench(sample_count = 30, sample_size = 1)]
-fn policy_strategy_without_policies(bencher: Bencher<'_, '_>) {
-    bencher.with_inputs(Run::new).bench_local_values(|run| {
-        let strategy = without_policies();
-        run.train(strategy.strategy());
-    });
-}
+const STEPS_F64: f64 = 20.0;
 
 #[expect(clippy::expect_used, reason = "a benchmark that cannot be set up has nothing to measure")]
 fn without_policies() -> Arc<PolicyStrategy> {
@@ -86,9 +110,10 @@ impl Run {
     }
 
     #[expect(clippy::expect_used, reason = "a benchmark whose training fails has nothing to measure")]
-    fn train(self, strategy: TrainingStrategy<ConvNet>) {
+    fn time(self, strategy: TrainingStrategy<ConvNet>) -> f64 {
         let scratch = tempfile::tempdir().expect("a temporary folder");
         let learner = Learner::new(self.model, SgdConfig::new().init(), 0.01);
+        let started = Instant::now();
         let result = SupervisedTraining::new(scratch.path(), self.train, self.valid)
             .metrics((LossMetric::new(),))
             .with_metric_logger(InMemoryMetricLogger::default())
@@ -97,5 +122,6 @@ impl Run {
             .with_training_strategy(strategy)
             .launch(learner);
         assert!(result.error.is_none(), "training failed: {:?}", result.error);
+        started.elapsed().as_secs_f64()
     }
 }
