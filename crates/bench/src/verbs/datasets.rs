@@ -55,6 +55,10 @@ pub fn fetch(args: &FetchArgs) -> Result<String, Failure> {
     }
     let fetched = Fetch::new(&manifest, set, &dir).and_then(|fetch| fetch.run(&mut |event| show(&event, &bar)));
     bar.finish_and_clear();
+    if fetched.is_err() {
+        // Goes if nothing was downloaded, and stays with what was.
+        let _ = std::fs::remove_dir(dir.join(set.name()));
+    }
     fetched.map_err(|error| match error {
         FetchError::Io { .. } => Failure::Output(error.into()),
         FetchError::Differs { .. } => Failure::input("dir", error),

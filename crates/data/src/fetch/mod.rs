@@ -207,12 +207,12 @@ impl Fetch {
             retry: ExponentialBuilder::new()
                 .with_min_delay(Duration::from_secs(1))
                 .with_max_delay(Duration::from_secs(30))
-                .with_max_times(5),
+                .with_max_times(3),
         }
     }
 
     /// How often, and after which pauses, a broken download is resumed: `times` for each source, the first after
-    /// `first_pause`, each pause twice the one before, 30 seconds at most. 5 times from 1 second on by default.
+    /// `first_pause`, each pause twice the one before, 30 seconds at most. 3 times from 1 second on by default.
     #[must_use]
     pub fn with_retries(mut self, times: usize, first_pause: Duration) -> Self {
         self.retry = self.retry.with_max_times(times).with_min_delay(first_pause);

@@ -17,7 +17,24 @@ pub struct Group {
     pub slices: usize,
 }
 
+impl Group {
+    /// One group of `segments` that is run again, or, if their graphs are `kept` because running them again saves
+    /// nothing, a group for each of them: that takes no more activations, and gradients are handed over one segment at a
+    /// time.
+    pub(super) fn split(segments: Range<usize>, kept: bool) -> Vec<Self> {
+        if kept {
+            segments.map(|index| Self { segments: index..index + 1, keep: true, slices: 1 }).collect()
+        } else {
+            vec![Self { segments, keep: false, slices: 1 }]
+        }
+    }
+}
+
 /// A division of a model's segments into groups.
+///
+/// A group in which running again would save nothing ([`Segmented::recomputing_saves`]) is divided further, into its
+/// segments: it keeps their graphs anyway, and with an update inside the backward pass the gradients of one segment exist at
+/// a time, such as those of one shard of a large layer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentPlan {
     groups: Vec<Group>,
@@ -98,10 +115,9 @@ impl SegmentPlan {
 
     fn from_starts<M: Segmented>(starts: &[usize], model: &M) -> Self {
         let ends = starts.iter().skip(1).copied().chain([model.segments()]);
-        let groups = starts.iter().copied().zip(ends).map(|(start, end)| Group {
-            segments: start..end,
-            keep: !(start..end).any(|index| model.recomputing_saves(index)),
-            slices: 1,
+        let groups = starts.iter().copied().zip(ends).flat_map(|(start, end)| {
+            let saves = (start..end).any(|index| model.recomputing_saves(index));
+            Group::split(start..end, !saves)
         });
         Self { groups: groups.collect() }
     }

@@ -216,6 +216,25 @@ mod segments {
     }
 
     #[test]
+    fn shards_are_handed_over_one_at_a_time_however_segments_are_grouped() {
+        let device = Device::flex().autodiff();
+        let config = ConvNetConfig { shards: 3, ..small() };
+        let model = drawn(&config, &device);
+        let costs = model.costs(&model.enter(&images(&config, &device))).unwrap();
+        let all = costs.iter().map(|cost| cost.graph_bytes).sum::<u64>();
+        for plan in [
+            SegmentPlan::at(&model, &[2, 4]).unwrap(),
+            SegmentPlan::each(&model),
+            SegmentPlan::within_budget(&costs, all * 8 / 10).unwrap(),
+        ] {
+            // Segments 5 to 7 are the shards.
+            for shard in 5..8 {
+                assert!(plan.groups().iter().any(|group| group.segments == (shard..shard + 1)), "{plan:?}");
+            }
+        }
+    }
+
+    #[test]
     fn convolutions_on_slices_of_the_batch_give_the_gradients_of_the_whole() {
         let device = Device::flex().autodiff();
         let config = small();
