@@ -87,6 +87,7 @@ pub(crate) fn result(takes: Takes) -> RunResult {
         test_images: 96,
         skipped_files: 0,
         steps: (0..12).map(step).collect(),
+        phases: Vec::new(),
         epochs: vec![EpochSample {
             epoch: 1,
             train_s: 1.5,
@@ -122,6 +123,7 @@ pub(crate) fn record(set: SetId, arm: &str, repeat: usize, outcome: Outcome, res
         seed: 41 + repeat as u64,
         started_at: "2026-01-02T03:04:05Z".parse().unwrap(),
         wall_s: if ran { 1.25 } else { 0.0 },
+        tuning: None,
         spec: spec(set, &policies),
         outcome,
         result,

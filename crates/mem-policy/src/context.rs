@@ -64,9 +64,9 @@ impl MemorySource for NoMemorySource {
 pub struct PolicyEvent {
     /// The policy's id.
     pub policy: String,
-    /// The epoch, from 1.
+    /// The epoch, from 1; 0 for what belongs to the run as a whole.
     pub epoch: usize,
-    /// The micro-batch, from 1 over the whole run.
+    /// The micro-batch, from 1 over the whole run; 0 for what belongs to the run as a whole.
     pub step: usize,
     /// What kind of event.
     pub kind: EventKind,
@@ -74,6 +74,13 @@ pub struct PolicyEvent {
     pub message: String,
     /// The reading behind it, if there was one.
     pub usage: Option<MemoryUsage>,
+}
+
+impl PolicyEvent {
+    /// An event of `policy` that belongs to no step: epoch and step are 0.
+    pub fn new(policy: impl Into<String>, kind: EventKind, message: impl Into<String>) -> Self {
+        Self { policy: policy.into(), epoch: 0, step: 0, kind, message: message.into(), usage: None }
+    }
 }
 
 /// The kind of a [`PolicyEvent`].

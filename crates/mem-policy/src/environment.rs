@@ -28,6 +28,9 @@ pub struct Environment {
     pub pooled_allocator: bool,
     /// Whether that allocator's page layout can be chosen.
     pub pool_layouts: bool,
+    /// Whether kernels are chosen by measuring ("autotune").
+    #[serde(default)]
+    pub autotune: bool,
     /// Whether `Device::staging` changes how data reach the device.
     pub staging: bool,
     /// Bytes the device recommends not to exceed, or the system's limit on a CPU. `None` if unknown.
@@ -53,6 +56,7 @@ impl Environment {
             precisions: vec![Precision::F32],
             pooled_allocator: backend != Backend::Cpu,
             pool_layouts: backend != Backend::Cpu,
+            autotune: false,
             staging: backend != Backend::Cpu,
             memory_budget: None,
         }

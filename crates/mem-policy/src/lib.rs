@@ -34,6 +34,8 @@
 
 pub mod accumulate;
 pub mod offload;
+#[cfg(feature = "ops")]
+pub mod ops;
 pub mod optim;
 pub mod phase;
 pub mod policies;
@@ -55,8 +57,8 @@ pub use context::{EpochCx, EventKind, MemorySource, MemoryUsage, NoMemorySource,
 pub use environment::{Backend, Environment, Support};
 pub use error::{PolicyError, Problem};
 pub use plan::{
-    Baseline, ComputePlan, LoaderPlan, ModelScale, OptimizerPlan, PlanLine, PoolLayout, Precision, Sampling,
-    Segmenting, ShardPlan, SlicePlan, Slot, SubsetPlan, SubsetSize, TrainPlan,
+    Baseline, ComputePlan, LoaderPlan, ModelScale, OptimizerPlan, PlanLine, PoolLayout, PoolReuse, Precision, Sampling,
+    Segmenting, ShardPlan, SlicePlan, Slot, SubsetPlan, SubsetSize, TrainPlan, TuningLevel, TuningPlan,
 };
 pub use policy::{Fidelity, MemoryPolicy, ParamSpec, PolicySpec, Stage};
 pub use registry::{ConfiguredPolicy, PolicyEntry, registry};

@@ -81,6 +81,7 @@ pub fn registry() -> &'static [PolicyEntry] {
         PolicyEntry::of::<policies::UpdateInPlace>(),
         PolicyEntry::of::<policies::FusedOptimizer>(),
         PolicyEntry::of::<policies::ShardLinear>(),
+        PolicyEntry::of::<policies::MatmulConv>(),
         PolicyEntry::of::<policies::ModelScaling>(),
         PolicyEntry::of::<policies::EmptyCache>(),
         PolicyEntry::of::<policies::Loader>(),
@@ -89,6 +90,8 @@ pub fn registry() -> &'static [PolicyEntry] {
         PolicyEntry::of::<policies::Subset>(),
         PolicyEntry::of::<policies::Monitor>(),
         PolicyEntry::of::<policies::AllocatorPages>(),
+        PolicyEntry::of::<policies::PoolSlack>(),
+        PolicyEntry::of::<policies::WarmAutotune>(),
         PolicyEntry::of::<policies::OptimizerState>(),
     ];
     REGISTRY

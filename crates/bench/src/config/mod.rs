@@ -103,6 +103,7 @@ impl Experiment {
             },
             policies: policies.clone(),
             seed,
+            tuning: false,
             scratch,
         }
     }

@@ -1,16 +1,18 @@
 //! The loop: one run after the other, each recorded before the next starts.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use mem_policy::ConfiguredPolicy;
 
 use super::launcher::{Ended, LaunchError, Launcher, Observation};
 use super::{Entry, Interrupt, Output, OutputError, Schedule, judge};
 use crate::config::Experiment;
 use crate::progress::Progress;
-use crate::record::{FORMAT_VERSION, Observed, Outcome, Record, RecordError, RecordLog, Sink};
+use crate::record::{FORMAT_VERSION, Observed, Outcome, Record, RecordError, RecordLog, Sink, Tuning};
+use crate::run::spec::RunSpec;
 
 /// How the loop ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +94,7 @@ impl Runner<'_> {
     fn run_one(&mut self, entry: &Entry) -> Result<Record, ExperimentError> {
         let Entry { id, position, set, arm, repeat, seed } = entry;
         let started_at = Timestamp::now();
-        let record = |spec, wall_s, outcome, result, observed| Record {
+        let record = |tuning, spec, wall_s, outcome, result, observed| Record {
             format_version: FORMAT_VERSION,
             id: id.clone(),
             set: *set,
@@ -102,6 +104,7 @@ impl Runner<'_> {
             position: *position,
             seed: *seed,
             started_at,
+            tuning,
             wall_s,
             spec,
             outcome,
@@ -110,11 +113,12 @@ impl Runner<'_> {
         };
         if let Some(why) = &arm.unsupported {
             let spec = self.experiment.run_spec(*set, &arm.policies, *seed, PathBuf::new());
-            return Ok(record(spec, 0.0, Outcome::Unsupported { why: why.clone() }, None, None));
+            return Ok(record(None, spec, 0.0, Outcome::Unsupported { why: why.clone() }, None, None));
         }
         let folder = self.output.fresh_scratch(id)?;
         let spec = self.experiment.run_spec(*set, &arm.policies, *seed, folder.join("run"));
         let timeout = Duration::from_secs(self.experiment.timeout);
+        let tuning = self.tune(&spec, &folder, timeout)?;
         let seen = self.launcher.launch(&spec, &folder, timeout, self.interrupt)?;
         let outcome = judge(&seen);
         let completed = outcome == Outcome::Completed;
@@ -122,7 +126,23 @@ impl Runner<'_> {
             self.output.drop_scratch(&folder);
         }
         let observed = observed(&seen, completed);
-        Ok(record(spec, seen.wall_s, outcome, seen.result, Some(observed)))
+        Ok(record(tuning, spec, seen.wall_s, outcome, seen.result, Some(observed)))
+    }
+}
+
+impl Runner<'_> {
+    /// Chooses kernels in a process of its own, if the run's policies want it.
+    fn tune(&mut self, spec: &RunSpec, folder: &Path, timeout: Duration) -> Result<Option<Tuning>, ExperimentError> {
+        if !spec.policies.contains_key(mem_policy::policies::WarmAutotune::SPEC.id) {
+            return Ok(None);
+        }
+        let folder = folder.join("tuning");
+        std::fs::create_dir_all(&folder).map_err(|source| LaunchError::Write { path: folder.clone(), source })?;
+        let spec = RunSpec { tuning: true, scratch: folder.join("run"), ..spec.clone() };
+        let seen = self.launcher.launch(&spec, &folder, timeout, self.interrupt)?;
+        let outcome = judge(&seen);
+        let (events, peaks) = seen.result.map(|result| (result.events, result.peaks)).unwrap_or_default();
+        Ok(Some(Tuning { wall_s: seen.wall_s, outcome, events, peaks }))
     }
 }
 

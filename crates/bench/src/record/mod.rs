@@ -50,6 +50,9 @@ pub struct Record {
     pub started_at: Timestamp,
     /// Seconds from the start of the child process to its end. 0 if none was started.
     pub wall_s: f64,
+    /// The process that chose kernels beforehand, if there was one. Its time is not in `wall_s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tuning: Option<Tuning>,
     /// What the child was told.
     pub spec: RunSpec,
     /// How it ended.
@@ -66,6 +69,19 @@ impl Record {
     pub fn id_of(set: SetId, arm: &str, repeat: usize) -> String {
         format!("{set}/{arm}/{repeat}")
     }
+}
+
+/// A process that chose kernels before a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Tuning {
+    /// Seconds it took.
+    pub wall_s: f64,
+    /// How it ended. Whatever it was, the kernels chosen until then are in the cache.
+    pub outcome: Outcome,
+    /// What it said about the kernels.
+    pub events: Vec<mem_policy::PolicyEvent>,
+    /// Its memory peaks, by counter.
+    pub peaks: std::collections::BTreeMap<String, crate::run::spec::PeakReading>,
 }
 
 /// What the parent saw of a child process, whatever the child says.

@@ -90,6 +90,7 @@ impl OpenDevice {
         let mut environment = Environment::new(backend, facts.name.clone());
         environment.driver = driver(&facts);
         environment.software = is_software(&facts);
+        environment.autotune = cfg!(feature = "autotune") && backend != Backend::Cpu;
         environment.unified_memory = facts.unified_memory;
         environment.precisions = [Precision::F32, Precision::F16, Precision::Bf16]
             .into_iter()
@@ -130,7 +131,7 @@ impl OpenDevice {
             backend: self.environment.backend.to_string(),
             driver: self.environment.driver.clone(),
             compiler: compiler.to_owned(),
-            autotune: cfg!(feature = "autotune") && self.environment.backend != Backend::Cpu,
+            autotune: self.environment.autotune,
             dtype: precision.to_string(),
             burn: BURN_VERSION.to_owned(),
             profile: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),

@@ -14,9 +14,11 @@ mod device;
 mod heap;
 mod memory;
 mod recorder;
+mod runtime;
 mod silent;
 pub mod spec;
 mod train;
+mod tuning;
 mod workload;
 
 pub use child::{child_main, environment_main, probe};

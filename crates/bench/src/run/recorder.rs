@@ -1,7 +1,8 @@
 //! Times of the steps, and when memory is sampled.
 //!
 //! A step is either timed or sampled, never both: sampling makes the device's command channel wait, and would be part
-//! of the time. Every step ends with a wait for the device, so that its work is in its own time and a sampled step leaves
+//! of the time. In a sampled step the device is waited for after each part, so that the part's time and memory are its own.
+//! Every step ends with a wait for the device, so that its work is in its own time and a sampled step leaves
 //! nothing behind for the next one.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +15,7 @@ use mps_probe::ProbeSet;
 
 use super::heap;
 use super::memory::Peaks;
-use super::spec::{EpochSample, StepRole, StepSample};
+use super::spec::{EpochSample, PhaseSample, StepPhase, StepRole, StepSample};
 
 /// The names under which Burn's metrics of a run are found.
 #[derive(Debug, Clone)]
@@ -31,6 +32,7 @@ pub(super) struct MetricNames {
 pub(super) struct Seen {
     pub(super) steps: Vec<StepSample>,
     pub(super) epochs: Vec<EpochSample>,
+    pub(super) phases: Vec<PhaseSample>,
     pub(super) peaks: Peaks,
     /// The first error of the device while waiting for it.
     pub(super) device_error: Option<String>,
@@ -45,6 +47,8 @@ struct Clock {
     epoch_start: Option<Instant>,
     step_start: Option<Instant>,
     data_ready: Option<Instant>,
+    /// When the part of a sampled step began whose end comes next.
+    phase_start: Option<Instant>,
     train_s: f64,
 }
 
@@ -104,6 +108,19 @@ impl Recorder {
         }
     }
 
+    fn phase_ends(&self, seen: &mut Seen, phase: StepPhase, group: Option<usize>) {
+        if seen.clock.role == Some(StepRole::Sampled) {
+            // Work that is still queued belongs to the part that asked for it.
+            self.wait_for_device(seen);
+            if let Some(start) = seen.clock.phase_start.take() {
+                let ms = start.elapsed().as_secs_f64() * 1e3;
+                seen.phases.push(PhaseSample { step: seen.clock.step, phase, group, ms });
+            }
+        }
+        self.sample(seen);
+        seen.clock.phase_start = Some(Instant::now());
+    }
+
     fn sample(&self, seen: &mut Seen) {
         let sampling = match seen.clock.role {
             Some(StepRole::Sampled) => true,
@@ -133,8 +150,15 @@ impl StepObserver for Recorder {
                 seen.clock.role = Some(self.role(step));
                 seen.clock.step_start = Some(Instant::now());
             }
-            Mark::DataReady => seen.clock.data_ready = Some(Instant::now()),
-            Mark::ForwardDone | Mark::SegmentDone { .. } | Mark::BackwardDone | Mark::UpdateDone => self.sample(seen),
+            Mark::DataReady => {
+                let now = Instant::now();
+                seen.clock.data_ready = Some(now);
+                seen.clock.phase_start = Some(now);
+            }
+            Mark::ForwardDone => self.phase_ends(seen, StepPhase::Forward, None),
+            Mark::SegmentDone { group } => self.phase_ends(seen, StepPhase::Segment, Some(group)),
+            Mark::BackwardDone => self.phase_ends(seen, StepPhase::Backward, None),
+            Mark::UpdateDone => self.phase_ends(seen, StepPhase::Update, None),
             Mark::StepEnd { samples } => {
                 self.wait_for_device(seen);
                 let (start, ready) = (seen.clock.step_start.take(), seen.clock.data_ready.take());

@@ -22,6 +22,10 @@ pub struct RunSpec {
     pub policies: toml::Table,
     /// Seeds the weights, the order of the data and every random choice.
     pub seed: u64,
+    /// Whether this is no measured run but one that only chooses kernels (`warm-autotune`): one step and one batch of
+    /// validation.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tuning: bool,
     /// Where the child may write (metrics logs, checkpoints). It is empty at the start.
     pub scratch: PathBuf,
 }
@@ -133,6 +137,9 @@ pub struct RunResult {
     pub skipped_files: usize,
     /// Every micro-batch.
     pub steps: Vec<StepSample>,
+    /// Where the time of the sampled steps went, in order.
+    #[serde(default)]
+    pub phases: Vec<PhaseSample>,
     /// Every epoch.
     pub epochs: Vec<EpochSample>,
     /// Every memory reading: the peaks over the run, by counter.
@@ -231,6 +238,35 @@ pub enum StepRole {
     Timed,
     /// Memory was sampled in it.
     Sampled,
+}
+
+/// A part of a sampled step. The device finished its work before the next part began, so the parts add up to more than a
+/// timed step, in which the device works while the next part is prepared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PhaseSample {
+    /// The step, from 1 over the whole run.
+    pub step: usize,
+    /// What ended.
+    pub phase: StepPhase,
+    /// The group of segments, from 0, whose backward pass it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<usize>,
+    /// Milliseconds.
+    pub ms: f64,
+}
+
+/// The parts of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StepPhase {
+    /// The forward pass.
+    Forward,
+    /// The backward pass of one group of segments.
+    Segment,
+    /// The rest of the backward pass.
+    Backward,
+    /// The optimizer's update.
+    Update,
 }
 
 /// One epoch.

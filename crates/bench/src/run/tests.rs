@@ -35,6 +35,7 @@ fn spec(policies: &str) -> RunSpec {
             sample_every: 2,
         },
         policies: toml::from_str(policies).unwrap(),
+        tuning: false,
         seed: 5,
         scratch: tempfile::tempdir().unwrap().keep(),
     }

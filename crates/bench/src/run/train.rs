@@ -12,15 +12,17 @@ use burn::train::metric::{
 use data::{DataError, Split};
 use mem_policy::{
     Baseline, Environment, EventKind, PolicyError, PolicyEvent, PolicySet, PolicyStrategy, Precision, Problem, Support,
-    TrainPlan,
+    TrainPlan, TuningPlan,
 };
 use models::{ConvNetConfig, ModelError};
 
 use super::device::{DeviceError, OpenDevice};
 use super::memory::Source;
 use super::recorder::{MetricNames, Recorder, Seen};
+use super::runtime::{self, Choices};
 use super::silent::Silent;
 use super::spec::{ErrorKind, RunError, RunResult, RunSpec};
+use super::tuning;
 use super::workload;
 
 /// Why a run ended before its last epoch.
@@ -88,32 +90,42 @@ pub(super) type Keep = Arc<dyn Fn(&RunResult) + Send + Sync>;
 pub(super) fn run(spec: &RunSpec, started: Instant, keep: &Keep) -> Result<(), TrainError> {
     let policies = PolicySet::from_table(&spec.policies).map_err(TrainError::Configuration)?;
     let baseline = Baseline::new(spec.train.batch_size);
-    let layout = layout_wanted(&policies, &baseline)?;
-    let mut open = OpenDevice::open(spec.device, layout)?;
+    let early = plan_for_any_device(&policies, &baseline)?;
+    let choices = runtime::configure(&early, &spec.scratch);
+    let mut open = OpenDevice::open(spec.device, *early.pool_layout.get())?;
     refuse_unsupported(&policies, &open.environment)?;
     let mut plan = policies.plan(&baseline, &open.environment).map_err(TrainError::Plan)?;
     plan.pool_layout.apply();
+    plan.pool_reuse.apply();
+    let tuning_plan = plan.tuning.apply();
+    if tuning_plan.is_some() {
+        runtime::use_cache_of(&open.environment);
+    }
     let precision = plan.precision.apply();
     open.set_precision(precision)?;
 
-    let split = workload::open_data(&spec.data, &spec.train, plan.subset.apply(), spec.seed)?;
+    let mut split = workload::open_data(&spec.data, &spec.train, plan.subset.apply(), spec.seed)?;
+    if spec.tuning {
+        split = tuning::shortened(split, plan.micro_batch());
+    }
     let mut network = workload::network(&spec.model, &split).scaled(&plan.model_scale.apply());
     if let Some(shards) = plan.linear_shards.apply() {
         network = network.sharded(&shards, &open.limits, precision.bytes())?;
     }
+    network.conv_workspace = plan.conv_workspace.apply();
     network.check_trainable(&open.limits, precision.bytes())?;
     let result = empty_result(&open, &plan, precision, &network, &split)?;
     keep(&result);
-    train(spec, open, plan, policies, &split, &network, result, started, keep)
+    let kernels = tuning_plan.map(|plan| (choices, plan));
+    train(spec, open, plan, policies, &split, &network, result, kernels, started, keep)
 }
 
-/// The pool layout that the policies want. It has to be known before the device is open, and hence before the
-/// environment is: no policy's wish for it depends on the environment.
-fn layout_wanted(policies: &PolicySet, baseline: &Baseline) -> Result<Option<mem_policy::PoolLayout>, TrainError> {
+/// What the policies want for the pools and for choosing kernels. It has to be known before the device is open, and hence
+/// before the environment is: no policy's wish for it depends on the environment.
+fn plan_for_any_device(policies: &PolicySet, baseline: &Baseline) -> Result<TrainPlan, TrainError> {
     let mut anything = Environment::new(mem_policy::Backend::OtherWgpu, "any device");
     anything.precisions.extend([Precision::F16, Precision::Bf16]);
-    let plan = policies.plan(baseline, &anything).map_err(TrainError::Plan)?;
-    Ok(*plan.pool_layout.get())
+    policies.plan(baseline, &anything).map_err(TrainError::Plan)
 }
 
 fn refuse_unsupported(policies: &PolicySet, environment: &Environment) -> Result<(), TrainError> {
@@ -141,6 +153,7 @@ fn empty_result(
         test_images: split.test.len(),
         skipped_files: 0,
         steps: Vec::new(),
+        phases: Vec::new(),
         epochs: Vec::new(),
         peaks: std::collections::BTreeMap::new(),
         events: Vec::new(),
@@ -158,11 +171,21 @@ fn train(
     split: &Split,
     network: &ConvNetConfig,
     mut result: RunResult,
+    kernels: Option<(Choices, TuningPlan)>,
     started: Instant,
     keep: &Keep,
 ) -> Result<(), TrainError> {
     let OpenDevice { device, probes, .. } = open;
     let probes = Arc::new(probes);
+    let epochs = if spec.tuning { 1 } else { spec.train.epochs };
+    if let Some(cap) = kernels.as_ref().filter(|_| spec.tuning).and_then(|(_, plan)| plan.cap_bytes) {
+        let (mut result, keep) = (result.clone(), Arc::clone(keep));
+        tuning::watch(cap, &probes, move |used| {
+            result.error = Some(RunError { kind: ErrorKind::OutOfMemory, message: tuning::over_cap(used, cap) });
+            keep(&result);
+            std::process::exit(1);
+        });
+    }
     let micro_batch = plan.micro_batch();
     plan.batch_size.apply();
     let half = plan.compute.get().filter(|compute| compute.inputs).map(|compute| compute.dtype.dtype());
@@ -217,18 +240,19 @@ fn train(
         .with_metric_logger(InMemoryMetricLogger::default())
         .with_application_logger(None)
         .renderer(Box::new(Silent))
-        .num_epochs(spec.train.epochs)
+        .num_epochs(epochs)
         .with_training_strategy(strategy.segmented_strategy())
         .launch(learner);
 
-    let (events, policy_error) = strategy.outcome();
+    let (mut events, policy_error) = strategy.outcome();
+    events.extend(kernels.as_ref().map(|(choices, _)| tuning::event(choices, spec.tuning)));
     let seen = recorder.finish();
     fill(&mut result, &seen, &events, split.skipped.count());
     let error = policy_error
         .map(TrainError::Policy)
         .or_else(|| seen.device_error.clone().map(TrainError::Execution))
         .or_else(|| outcome.error.map(|error| TrainError::Training(error.to_string())));
-    result.complete = error.is_none() && result.epochs.len() == spec.train.epochs;
+    result.complete = error.is_none() && result.epochs.len() == epochs;
     result.error = error.as_ref().map(RunError::from);
     keep(&result);
     error.map_or(Ok(()), Err)
@@ -237,6 +261,7 @@ fn train(
 fn fill(result: &mut RunResult, seen: &Seen, events: &[PolicyEvent], skipped_files: usize) {
     let gave_back = events.iter().any(|event| matches!(event.kind, EventKind::Cleanup | EventKind::Warning));
     result.steps.clone_from(&seen.steps);
+    result.phases.clone_from(&seen.phases);
     result.epochs.clone_from(&seen.epochs);
     result.peaks = seen.peaks.readings(!gave_back);
     result.events = events.to_vec();

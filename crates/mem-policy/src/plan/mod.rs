@@ -5,8 +5,8 @@ mod values;
 
 pub use slot::{PlanLine, Slot};
 pub use values::{
-    ComputePlan, LoaderPlan, ModelScale, OptimizerPlan, PoolLayout, Precision, Sampling, Segmenting, ShardPlan,
-    SlicePlan, SubsetPlan, SubsetSize,
+    ComputePlan, LoaderPlan, ModelScale, OptimizerPlan, PoolLayout, PoolReuse, Precision, Sampling, Segmenting,
+    ShardPlan, SlicePlan, SubsetPlan, SubsetSize, TuningLevel, TuningPlan,
 };
 
 use slot::AnySlot;
@@ -57,6 +57,10 @@ pub struct TrainPlan {
     pub subset: Slot<Option<SubsetPlan>>,
     /// The page layout of Burn's wgpu memory pools. `None` is the runtime's own choice.
     pub pool_layout: Slot<Option<PoolLayout>>,
+    /// Which allocations get pages of their exact size. `None` is the runtime's own choice.
+    pub pool_reuse: Slot<Option<PoolReuse>>,
+    /// Choosing kernels in a process of its own. `None` leaves it to the run.
+    pub tuning: Slot<Option<TuningPlan>>,
     /// Activation checkpointing by segments. `None` keeps all activations.
     pub segments: Slot<Option<Segmenting>>,
     /// Whether gradients are applied inside the backward pass, a group of segments at a time.
@@ -65,6 +69,8 @@ pub struct TrainPlan {
     pub update_in_place: Slot<bool>,
     /// How large linear layers are cut. `None` builds them in one piece.
     pub linear_shards: Slot<Option<ShardPlan>>,
+    /// Bytes of the workspace in which convolutions are computed by matrix multiplication. `None` leaves them to Burn.
+    pub conv_workspace: Slot<Option<u64>>,
     /// Segments that are run on slices of the batch. `None` runs all on the whole batch.
     pub slices: Slot<Option<SlicePlan>>,
     /// Whether what flows between segments waits in host memory.
@@ -89,10 +95,13 @@ impl TrainPlan {
             loader: Slot::new("loader", baseline.loader),
             subset: Slot::new("subset", None),
             pool_layout: Slot::new("pool_layout", None),
+            pool_reuse: Slot::new("pool_reuse", None),
+            tuning: Slot::new("tuning", None),
             segments: Slot::new("segments", None),
             update_in_backward: Slot::new("update_in_backward", false),
             update_in_place: Slot::new("update_in_place", false),
             linear_shards: Slot::new("linear_shards", None),
+            conv_workspace: Slot::new("conv_workspace", None),
             slices: Slot::new("slices", None),
             offload: Slot::new("offload", false),
             compute: Slot::new("compute", None),
@@ -189,7 +198,7 @@ impl TrainPlan {
         if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
 
-    fn slots(&self) -> [&dyn AnySlot; 16] {
+    fn slots(&self) -> [&dyn AnySlot; 19] {
         // Without `..`, so that a new field cannot be forgotten here.
         let Self {
             batch_size,
@@ -200,10 +209,13 @@ impl TrainPlan {
             loader,
             subset,
             pool_layout,
+            pool_reuse,
+            tuning,
             segments,
             update_in_backward,
             update_in_place,
             linear_shards,
+            conv_workspace,
             slices,
             offload,
             compute,
@@ -219,10 +231,13 @@ impl TrainPlan {
             loader,
             subset,
             pool_layout,
+            pool_reuse,
+            tuning,
             segments,
             update_in_backward,
             update_in_place,
             linear_shards,
+            conv_workspace,
             slices,
             offload,
             compute,

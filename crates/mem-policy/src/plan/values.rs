@@ -135,6 +135,46 @@ pub enum PoolLayout {
     Adaptive,
 }
 
+/// Which allocations of Burn's memory pools get pages of exactly their size (CubeCL's `memory.persistent_memory`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum PoolReuse {
+    /// Parameters when they are drawn; CubeCL's default.
+    ParametersOnly,
+    /// Besides, any allocation as large as one of theirs that is free.
+    SizeMatch,
+    /// None.
+    Dynamic,
+    /// All.
+    Exact,
+}
+
+/// How many kernels are tried when one is chosen by measuring (CubeCL's `autotune.level`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum TuningLevel {
+    /// The fewest.
+    Minimal,
+    /// CubeCL's default.
+    #[default]
+    Balanced,
+    /// More.
+    Extensive,
+    /// All.
+    Full,
+}
+
+/// Choosing kernels in a process of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct TuningPlan {
+    /// How many are tried.
+    pub level: TuningLevel,
+    /// Bytes that the process may take on the device. `None` is no cap.
+    pub cap_bytes: Option<u64>,
+}
+
 /// How the segments of a model are grouped for activation checkpointing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

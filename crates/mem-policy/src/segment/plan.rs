@@ -32,8 +32,8 @@ impl Group {
 
 /// A division of a model's segments into groups.
 ///
-/// A group in which running again would save nothing ([`Segmented::recomputing_saves`]) is divided further, into its
-/// segments: it keeps their graphs anyway, and with an update inside the backward pass the gradients of one segment exist at
+/// The last group goes backward right after it was run, so it is not run again; nor is one in which that would save nothing
+/// ([`Segmented::recomputing_saves`]). Such a group is divided further, into its segments: it keeps their graphs anyway, and with an update inside the backward pass the gradients of one segment exist at
 /// a time, such as those of one shard of a large layer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentPlan {
@@ -116,8 +116,8 @@ impl SegmentPlan {
     fn from_starts<M: Segmented>(starts: &[usize], model: &M) -> Self {
         let ends = starts.iter().skip(1).copied().chain([model.segments()]);
         let groups = starts.iter().copied().zip(ends).flat_map(|(start, end)| {
-            let saves = (start..end).any(|index| model.recomputing_saves(index));
-            Group::split(start..end, !saves)
+            let again = end < model.segments() && (start..end).any(|index| model.recomputing_saves(index));
+            Group::split(start..end, !again)
         });
         Self { groups: groups.collect() }
     }

@@ -61,6 +61,14 @@ pub enum ModelError {
         /// What is too large.
         what: String,
     },
+    /// The crate was built without a feature.
+    #[error("`{wanted}` needs the crate `models` built with its feature `{feature}`")]
+    WithoutFeature {
+        /// What was wanted.
+        wanted: &'static str,
+        /// The feature.
+        feature: &'static str,
+    },
     /// A device cannot train a layer in one piece.
     #[error(
         "Burn cannot train Linear({inputs}, {outputs}) on this device in one piece: it needs {needed} {what}, and the \
@@ -96,6 +104,9 @@ pub struct ConvNetConfig {
     pub shards: usize,
     /// The dimension along which it is cut.
     pub shard_axis: ShardAxis,
+    /// Bytes of the workspace in which convolutions are computed by matrix multiplication. `None` leaves them to Burn.
+    /// Needs this crate's feature `ops`.
+    pub conv_workspace: Option<u64>,
 }
 
 impl Default for ConvNetConfig {
@@ -108,6 +119,7 @@ impl Default for ConvNetConfig {
             classes: 101,
             shards: 1,
             shard_axis: ShardAxis::Input,
+            conv_workspace: None,
         }
     }
 }
@@ -209,11 +221,14 @@ impl ConvNetConfig {
     ///
     /// # Errors
     ///
-    /// [`ModelError::Zero`], [`ModelError::InputTooSmall`] and [`ModelError::TooLarge`]. Whether the device can train it, ask
+    /// [`ModelError::Zero`], [`ModelError::InputTooSmall`], [`ModelError::TooLarge`] and [`ModelError::WithoutFeature`]. Whether the device can train it, ask
     /// [`check_trainable`](Self::check_trainable) first: a layer that is too large fails in the device's driver.
     pub fn init(&self, device: &Device) -> Result<ConvNet, ModelError> {
         // Names a layer that cannot be counted, which Burn's initialisers would panic on.
         self.summary()?;
+        if self.conv_workspace.is_some() && cfg!(not(feature = "ops")) {
+            return Err(ModelError::WithoutFeature { wanted: "conv_workspace", feature: "ops" });
+        }
         let flat = self.flat_features()?;
         Ok(ConvNet::new(self, flat, device))
     }

@@ -16,6 +16,9 @@ use mem_policy::shard::{ShardedLinear, ShardedLinearConfig};
 
 use super::config::{ConvNetConfig, KERNEL, POOL, POOL_STRIDE};
 
+/// The fewest input channels of a convolution that is computed by matrix multiplication.
+const MATMUL_CHANNELS: usize = 16;
+
 /// Images and their classes.
 #[derive(Debug, Clone)]
 pub struct ClassificationBatch {
@@ -31,14 +34,18 @@ pub struct ConvBlock {
     conv: Conv2d,
     norm: BatchNorm,
     pool: MaxPool2d,
+    #[module(skip)]
+    workspace: Option<u64>,
 }
 
 impl ConvBlock {
-    fn new(input: usize, output: usize, device: &Device) -> Self {
+    fn new(input: usize, output: usize, workspace: Option<u64>, device: &Device) -> Self {
         Self {
             conv: Conv2dConfig::new([input, output], [KERNEL, KERNEL]).with_bias(false).init(device),
             norm: BatchNormConfig::new(output).with_epsilon(1e-5).with_momentum(0.1).init(device),
             pool: MaxPool2dConfig::new([POOL, POOL]).with_strides([POOL_STRIDE, POOL_STRIDE]).init(),
+            // Few input channels make narrow matrices, which Burn's own kernel beats.
+            workspace: workspace.filter(|_| input >= MATMUL_CHANNELS),
         }
     }
 
@@ -50,7 +57,12 @@ impl ConvBlock {
     /// `[batch, input, h, w]` to `[batch, output, h - 2, w - 2]`, in the precision of `x`.
     pub(super) fn convolve(&self, x: Tensor<4>) -> Tensor<4> {
         let weight = like(self.conv.weight.val(), &x);
-        conv2d(x, weight, None, ConvOptions::new([1, 1], [0, 0], [1, 1], 1))
+        let options = ConvOptions::new([1, 1], [0, 0], [1, 1], 1);
+        match self.workspace {
+            #[cfg(feature = "ops")]
+            Some(workspace) => mem_policy::ops::conv2d_by_matmul(x, weight, options, workspace),
+            _ => conv2d(x, weight, None, options),
+        }
     }
 
     /// `[batch, output, h, w]` to `[batch, output, h - 1, w - 1]`: norm, in the precision of its gain, and pooling, with a ReLU between
@@ -81,7 +93,10 @@ impl ConvNet {
     pub(super) fn new(config: &ConvNetConfig, flat: usize, device: &Device) -> Self {
         let inputs = std::iter::once(&config.input[0]).chain(&config.widths);
         Self {
-            blocks: inputs.zip(&config.widths).map(|(i, o)| ConvBlock::new(*i, *o, device)).collect(),
+            blocks: inputs
+                .zip(&config.widths)
+                .map(|(i, o)| ConvBlock::new(*i, *o, config.conv_workspace, device))
+                .collect(),
             hidden: ShardedLinearConfig::new(flat, config.hidden)
                 .with_bias(false)
                 .with_shards(config.shards)
