@@ -288,8 +288,9 @@ fn the_update_inside_the_backward_pass_saves_the_gradients() {
     };
     let sharded = peak("[shard-linear]\nshards = 16");
     let fused = peak("fused-optimizer = true\n[shard-linear]\nshards = 16");
-    // In both, the CPU's matrix products have buffers besides; the gradients of all shards exist in one of them only.
-    assert!(fused < sharded - 0.7, "{fused} and {sharded} times the parameters");
+    // In both, the CPU's matrix products have buffers besides, and with these small images the shards' outputs take a tenth of
+    // the parameters; the gradients of all shards exist in one of them only.
+    assert!(fused < sharded - 0.6, "{fused} and {sharded} times the parameters");
 }
 
 #[test]
@@ -331,7 +332,7 @@ fn a_clone_of_the_model_that_somebody_keeps_doubles_the_parameters() {
     };
     let (alone, shared) = (peak(false), peak(true));
     let parameters = 4 * config.summary().unwrap().parameters();
-    assert!(shared > alone + parameters * 7 / 10, "{shared} and {alone}, parameters {parameters}");
+    assert!(shared > alone + parameters * 6 / 10, "{shared} and {alone}, parameters {parameters}");
 }
 
 #[test]
@@ -342,7 +343,7 @@ fn recomputing_segments_saves_activations() {
     wide.train = TrainSpec { batch_size: 32, epochs: 1, ..wide.train };
     wide.model = ModelSpec { widths: vec![8; 8], hidden: 4 };
     let checkpointed = RunSpec {
-        policies: toml::from_str("[segment-checkpointing]\ncuts = [2, 4, 6, 8, 10, 12, 14, 16]").unwrap(),
+        policies: toml::from_str("[segment-checkpointing]\ncuts = [3, 6, 9, 12, 15, 18, 21, 24]").unwrap(),
         scratch: tempfile::tempdir().unwrap().keep(),
         ..wide.clone()
     };
@@ -359,7 +360,7 @@ fn exact_policies_change_no_number_of_a_run() {
         "update-in-place = true",
         "segment-checkpointing = true",
         "fused-optimizer = true",
-        "fused-optimizer = true\n[segment-checkpointing]\ncuts = [2, 4]",
+        "fused-optimizer = true\n[segment-checkpointing]\ncuts = [3, 6]",
         "[segment-checkpointing]\nbudget = \"100 KiB\"",
     ] {
         assert_eq!(last(&run(&spec(policies))), last(&plain), "{policies}");

@@ -15,6 +15,7 @@ fn rich() -> Environment {
     let mut env = Environment::new(Backend::Vulkan, "test GPU");
     env.precisions.extend([Precision::F16, Precision::Bf16]);
     env.memory_budget = Some(8 << 30);
+    env.autotune = true;
     env
 }
 
@@ -123,6 +124,8 @@ fn a_policy_that_a_device_cannot_run_says_why() {
         ("activation-offload", "same memory"),
         ("empty-cache", "no cache"),
         ("allocator-pages", "no memory pools"),
+        ("pool-slack", "no memory pools"),
+        ("warm-autotune", "not chosen by measuring"),
         ("memory-limit", "nothing says how much"),
     ];
     for entry in registry() {

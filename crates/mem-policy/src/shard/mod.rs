@@ -176,8 +176,7 @@ impl ShardedLinear {
         let y = if self.output_shards.is_empty() {
             let parts = self.split(&x);
             drop(x);
-            let sum = self.input_shards.iter().zip(parts).map(|(w, x)| product(x, w)).reduce(|a, b| a + b);
-            sum.unwrap_or_else(|| Tensor::zeros([0; D], &Device::default()))
+            Self::sum(self.input_shards.iter().zip(parts).map(|(w, x)| product(x, w)).collect())
         } else {
             Tensor::cat(self.output_shards.iter().map(|w| product(x.clone(), w)).collect(), D - 1)
         };
@@ -216,6 +215,24 @@ impl ShardedLinear {
         product(part, &self.input_shards[index])
     }
 
+    /// The sum of the outputs of all shards along the input, which is the layer's but for its bias. All at once: a backend
+    /// that fuses operations would make each addition part of the matrix product before it, for which it has slower kernels.
+    ///
+    /// # Panics
+    ///
+    /// If there are none.
+    #[must_use]
+    pub fn sum<const D: usize>(mut outputs: Vec<Tensor<D>>) -> Tensor<D> {
+        if outputs.len() == 1 {
+            return outputs.swap_remove(0);
+        }
+        assert!(!outputs.is_empty(), "a layer has at least one shard");
+        let shape = outputs[0].dims();
+        let elements: usize = shape.iter().product();
+        let rows: Vec<Tensor<2>> = outputs.into_iter().map(|y| y.reshape([1, elements])).collect();
+        Tensor::cat(rows, 0).sum_dim(0).reshape(shape)
+    }
+
     /// Adds the bias, if there is one, to a sum of shards.
     #[must_use]
     pub fn add_bias<const D: usize>(&self, y: Tensor<D>) -> Tensor<D> {
@@ -232,6 +249,14 @@ impl ShardedLinear {
 /// `x W`, in the precision of `x`.
 fn product<const D: usize>(x: Tensor<D>, weight: &Param<Tensor<2>>) -> Tensor<D> {
     let weight = like(weight.val(), &x);
+    #[cfg(feature = "ops")]
+    if crate::ops::supported(&x) {
+        let mut shape = x.dims();
+        let inputs = shape[D - 1];
+        let rows = shape.iter().product::<usize>() / inputs.max(1);
+        shape[D - 1] = weight.dims()[1];
+        return crate::ops::matmul_unfused(x.reshape([rows, inputs]), weight).reshape(shape);
+    }
     linear(x, weight, None)
 }
 

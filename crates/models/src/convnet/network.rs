@@ -35,7 +35,7 @@ pub struct ConvBlock {
     norm: BatchNorm,
     pool: MaxPool2d,
     #[module(skip)]
-    workspace: Option<u64>,
+    pub(super) workspace: Option<u64>,
 }
 
 impl ConvBlock {
@@ -65,16 +65,20 @@ impl ConvBlock {
         }
     }
 
-    /// `[batch, output, h, w]` to `[batch, output, h - 1, w - 1]`: norm, in the precision of its gain, and pooling, with a ReLU between
-    /// them if `rectified`.
-    pub(super) fn finish(&self, x: Tensor<4>, rectified: bool) -> Tensor<4> {
+    /// Norm, in the precision of its gain, and a ReLU if `rectified`; the shape stays.
+    pub(super) fn normalize(&self, x: Tensor<4>, rectified: bool) -> Tensor<4> {
         let x = in_dtype(x, self.norm.gamma.val().dtype(), |x| self.norm.forward(x));
-        self.pool.forward(if rectified { relu(x) } else { x })
+        if rectified { relu(x) } else { x }
+    }
+
+    /// `[batch, output, h, w]` to `[batch, output, h - 1, w - 1]`.
+    pub(super) fn pool(&self, x: Tensor<4>) -> Tensor<4> {
+        self.pool.forward(x)
     }
 
     /// `[batch, input, h, w]` to `[batch, output, h - 3, w - 3]`.
     fn forward(&self, x: Tensor<4>, rectified: bool) -> Tensor<4> {
-        self.finish(self.convolve(x), rectified)
+        self.pool(self.normalize(self.convolve(x), rectified))
     }
 }
 

@@ -112,6 +112,7 @@ fn convolutions_by_matrix_multiplication_train_the_same_network() {
     let run = |conv_workspace| {
         device.seed(7);
         let network = ConvNetConfig { conv_workspace, ..config.clone() }.init(&device).unwrap();
+        assert_eq!(network.blocks[1].workspace, conv_workspace);
         let images = images.clone().require_grad();
         let logits = network.forward(images.clone());
         let gradients = (logits.clone() * logits.clone()).sum().backward();
@@ -121,7 +122,6 @@ fn convolutions_by_matrix_multiplication_train_the_same_network() {
     for (expected, got) in run(None).iter().zip(run(Some(11 * 11 * 144 * 4))) {
         let worst = expected.iter().zip(&got).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
         assert!(worst < 1e-4, "they differ by {worst}");
-        assert_ne!(expected, &got, "another order of summation leaves a trace");
     }
 }
 
@@ -208,8 +208,8 @@ mod segments {
             values(&model, &output.grads)
         };
         let model = drawn(&config, &device);
-        assert_eq!(model.segments(), 2 * 2 + 3);
-        for plan in [SegmentPlan::each(&model), SegmentPlan::at(&model, &[2, 4]).unwrap()] {
+        assert_eq!(model.segments(), 3 * 2 + 3);
+        for plan in [SegmentPlan::each(&model), SegmentPlan::at(&model, &[3, 6]).unwrap()] {
             let segments = by_segments(drawn(&config, &device), plan, images(&config, &device));
             assert_eq!(segments, plain);
         }
@@ -225,7 +225,7 @@ mod segments {
             values(&model, &output.grads)
         };
         for (shards, shard_axis, segments) in
-            [(3, mem_policy::shard::ShardAxis::Input, 9), (1, mem_policy::shard::ShardAxis::Output, 7)]
+            [(3, mem_policy::shard::ShardAxis::Input, 11), (1, mem_policy::shard::ShardAxis::Output, 9)]
         {
             let config = ConvNetConfig { shards, shard_axis, ..config.clone() };
             let model = drawn(&config, &device);
@@ -246,13 +246,13 @@ mod segments {
         let costs = model.costs(&model.enter(&images(&config, &device))).unwrap();
         let all = costs.iter().map(|cost| cost.graph_bytes).sum::<u64>();
         for plan in [
-            SegmentPlan::at(&model, &[2, 4]).unwrap(),
-            SegmentPlan::at(&model, &[2]).unwrap(),
+            SegmentPlan::at(&model, &[3, 6]).unwrap(),
+            SegmentPlan::at(&model, &[3]).unwrap(),
             SegmentPlan::each(&model),
             SegmentPlan::within_budget(&costs, all * 8 / 10).unwrap(),
         ] {
-            // Segments 5 to 7 are the shards.
-            for shard in 5..8 {
+            // Segments 7 to 9 are the shards.
+            for shard in 7..10 {
                 assert!(plan.groups().iter().any(|group| group.segments == (shard..shard + 1)), "{plan:?}");
             }
         }
@@ -300,8 +300,7 @@ mod segments {
         // What the next segment takes is what the one before hands on.
         let mut x = input;
         for (index, cost) in costs.iter().enumerate() {
-            let sums = u64::from(matches!(index, 6 | 7)) * (6 * 5 * 4);
-            assert_eq!(x.bytes(), cost.input_bytes + sums, "segment {index}");
+            assert_eq!(x.bytes(), cost.input_bytes, "segment {index}");
             x = model.forward_segment(index, x);
         }
         let all: u64 = costs.iter().map(|cost| cost.graph_bytes).sum();
