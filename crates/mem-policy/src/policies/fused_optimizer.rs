@@ -11,8 +11,11 @@ use crate::registry::ConfiguredPolicy;
 /// callback of [`SegmentedBackward::run`](crate::segment::SegmentedBackward::run), which applies a group's gradients as
 /// soon as they are there; the strategy owns the model, so the update is in place. **Acts** in every backward pass.
 /// **Costs** nothing to speak of. **Unchanged:** the trained weights, for every optimizer of Burn, which all treat each
-/// parameter by itself, and for its gradient clipping, by value or by norm, which does too. A norm over all parameters
-/// together would need all gradients first; Burn has no such clipping. Learning-rate schedules step before the backward
+/// parameter by itself, and for its gradient clipping, by value or by norm, which does too (a shard of `shard-linear` is a
+/// parameter, so its norm is taken by itself). Burn has no clipping by the norm over all parameters together, which needs all
+/// gradients first; in a loop of your own,
+/// [`SegmentedBackward::gradient_norm`](crate::segment::SegmentedBackward::gradient_norm) gives it before the first update,
+/// for the time of another pass. Learning-rate schedules step before the backward
 /// pass instead of after it, which is the same. Technique: Lv et al., *Full Parameter Fine-tuning for Large Language Models
 /// with Limited Resources*, 2023.
 ///

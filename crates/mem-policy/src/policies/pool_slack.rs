@@ -12,9 +12,10 @@ use crate::registry::ConfiguredPolicy;
 ///
 /// **Saves** the reserve that grows in two ways. Parameters are drawn into pages of their exact size; an update gives the new
 /// value the gradient's buffer, which lies in an ordinary page, and the old page stays reserved, empty. And ordinary pages
-/// are as large as the largest allocation so far and are freed only when asked. **Mechanism:** `reuse` is CubeCL's
-/// `memory.persistent_memory`: with `size-match` an allocation of a parameter's size takes such an empty page. Besides, when
-/// more than `percent` of what is in use lies idle after a backward pass, unused pages go back to the driver. **Acts** before
+/// are as large as the largest allocation so far, are kept by anything small that lies in them, and are freed only when asked.
+/// **Mechanism:** `reuse` is CubeCL's `memory.persistent_memory`: with `exact` every allocation has a page of its size, so that
+/// all idle memory can be given back; with `size-match` only those of a parameter's size have. Besides, when more than
+/// `percent` of what is in use lies idle after a backward pass, unused pages go back to the driver. **Acts** before
 /// the device opens, and after backward passes. **Costs** allocating given-back pages anew in the next step; each time is in
 /// the record with the bytes it freed. **Unchanged:** the gradients.
 ///
@@ -37,7 +38,7 @@ pub struct PoolSlack {
 
 impl Default for PoolSlack {
     fn default() -> Self {
-        Self { percent: 10, reuse: PoolReuse::SizeMatch }
+        Self { percent: 10, reuse: PoolReuse::Exact }
     }
 }
 
@@ -54,7 +55,7 @@ impl ConfiguredPolicy for PoolSlack {
         ParamSpec::new(
             "reuse",
             "string",
-            "\"size-match\"",
+            "\"exact\"",
             "\"parameters-only\", \"size-match\", \"dynamic\", \"exact\"",
             "which allocations take pages of exact size: parameters, any of a parameter's size, none, or all",
         ),

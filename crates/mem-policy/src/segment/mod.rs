@@ -59,6 +59,7 @@ mod activation;
 mod backward;
 mod budget;
 mod copies;
+mod norm;
 mod plan;
 
 pub(crate) use activation::HostActivation;

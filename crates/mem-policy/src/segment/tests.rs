@@ -155,6 +155,24 @@ fn gradients_are_the_same_with_burns_own_checkpointing_below() {
 }
 
 #[test]
+fn the_norm_of_all_gradients_is_known_before_the_first_update() {
+    let device = Device::flex().autodiff();
+    for plan in plans(&Net::new(0.4, &device)) {
+        let model = Net::new(0.4, &device);
+        let before = statistics(&model);
+        let backward = SegmentedBackward::new(plan.clone()).with_seed(11);
+        let norm = backward.gradient_norm(&model, images(&device).into(), |model, output| loss(model, output).0);
+        assert_eq!(statistics(&model), before, "{plan:?}");
+        // The pass that comes next has the same masks, where masks are repeated at all.
+        let twice = plan.groups().iter().any(|group| !group.keep);
+        let (_, bits, _) = run(model, backward, &device);
+        let expected = bits.iter().map(|bits| f64::from(f32::from_bits(*bits)).powi(2)).sum::<f64>().sqrt();
+        let norm = f64::from(norm.into_scalar::<f32>());
+        assert!(norm > 0.0 && (!twice || (norm - expected).abs() < 1e-5 * expected), "{norm} and {expected}, {plan:?}");
+    }
+}
+
+#[test]
 fn batch_norm_statistics_move_once_a_step() {
     let device = Device::flex().autodiff();
     let model = Net::new(0.0, &device);
