@@ -22,8 +22,8 @@ pub struct RunSpec {
     pub policies: toml::Table,
     /// Seeds the weights, the order of the data and every random choice.
     pub seed: u64,
-    /// Whether this is no measured run but one that only chooses kernels (`warm-autotune`): one step and one batch of
-    /// validation.
+    /// Whether this is no measured run but one that only chooses kernels (`warm-autotune`): a few steps and one batch
+    /// of validation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tuning: bool,
     /// Where the child may write (metrics logs, checkpoints). It is empty at the start.

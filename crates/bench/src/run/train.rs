@@ -210,7 +210,7 @@ fn train(
         &device,
         Arc::clone(&probes),
         names,
-        (spec.train.warmup_steps, spec.train.sample_every),
+        if spec.tuning { tuning::ROLES } else { (spec.train.warmup_steps, spec.train.sample_every) },
         Box::new(move |seen| {
             let (result, keep, skipped) = &partial;
             let mut result = result.clone();

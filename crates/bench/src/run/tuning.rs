@@ -14,13 +14,20 @@ use super::runtime::{self, Choices};
 /// How often the device's memory is looked at.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What chooses all kernels of a run: one full batch, and the smaller one that is left over, of each set.
+/// Warm-up steps, and of how many steps the last is sampled, so that [`TRAIN_BATCHES`] hold steps of each role: what is
+/// queued at once, and fused, differs between them, and kernels are chosen for each.
+pub(super) const ROLES: (usize, usize) = (1, 2);
+
+/// Batches of training.
+const TRAIN_BATCHES: usize = 6;
+
+/// What chooses all kernels of a run: a few full batches, and the smaller one that is left over, of each set.
 pub(super) fn shortened(split: Split, batch: usize) -> Split {
-    let short = |images: Arc<dyn LabelledDataset>| -> Arc<dyn LabelledDataset> {
-        let kept = batch.max(1) + images.len() % batch.max(1);
+    let short = |images: Arc<dyn LabelledDataset>, batches: usize| -> Arc<dyn LabelledDataset> {
+        let kept = batches * batch.max(1) + images.len() % batch.max(1);
         if kept < images.len() { Arc::new(View::new(images, (0..kept).collect())) } else { images }
     };
-    Split { train: short(split.train), test: short(split.test), ..split }
+    Split { train: short(split.train, TRAIN_BATCHES), test: short(split.test, 1), ..split }
 }
 
 /// Calls `over` once with the bytes in use on the device, as its driver counts them, when they are more than `cap`. Ends

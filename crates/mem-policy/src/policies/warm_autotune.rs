@@ -11,7 +11,7 @@ use crate::registry::ConfiguredPolicy;
 ///
 /// **Saves** the memory that choosing kernels takes: candidates run one after the other on real sizes, each with a workspace
 /// of its own, and the pools keep what the largest one took. **Mechanism:** CubeCL's autotune cache. A process of its own
-/// trains one step and validates one batch, which chooses all kernels of these shapes, and ends; its choices are on disk, in
+/// trains a few steps and validates one batch, which chooses all kernels of these shapes, and ends; its choices are on disk, in
 /// an environment named after the GPU and its driver, where the training run finds them. **Acts** before the run.
 /// **Costs** that process's time, once for each network, batch size and GPU. **Unchanged:** the objective; a kernel chosen
 /// at another moment may add in another order.
