@@ -1,3 +1,4 @@
 mod processes;
 mod resume;
 mod schedule;
+mod tuning;
