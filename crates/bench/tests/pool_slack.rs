@@ -5,7 +5,7 @@
 
 use std::process::Command;
 
-/// The peak that the pools reserved, and what they had in use, in one run each: the baseline's and the policy's.
+/// The records of one run of the baseline and one of the policy.
 fn measured(folder: &std::path::Path) -> Vec<serde_json::Value> {
     let output = Command::new(env!("CARGO_BIN_EXE_bench"))
         .args(["experiment", "--dataset", "synthetic", "--device", "wgpu", "--image-size", "20", "--widths", "16,32"])

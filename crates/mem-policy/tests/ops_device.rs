@@ -5,22 +5,12 @@
 #![cfg(feature = "ops")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod common;
+
 use burn::tensor::module::conv2d;
 use burn::tensor::ops::ConvOptions;
-use burn::tensor::wgpu::WgpuBackend;
-use burn::tensor::{Device, DeviceKind, Distribution, Tensor};
+use burn::tensor::{Device, Distribution, Tensor};
 use mem_policy::ops::{conv2d_by_matmul, matmul_unfused, supported};
-
-fn open(test: &str) -> Option<Device> {
-    match Device::wgpu_options().device_kind(DeviceKind::DefaultDevice).graphics_api(WgpuBackend::Auto).init() {
-        Ok(device) => Some(device),
-        Err(error) => {
-            assert!(std::env::var_os("MPS_PROBE_REQUIRE_DEVICE").is_none(), "a device is required: {error}");
-            eprintln!("skipped: {test}: no adapter: {error}");
-            None
-        }
-    }
-}
 
 fn values<const D: usize>(x: Tensor<D>) -> Vec<f32> {
     x.into_data().try_to_vec().unwrap()
@@ -47,7 +37,7 @@ fn trained<const D: usize>(
 
 #[test]
 fn results_and_gradients_on_the_device_are_burns_on_the_cpu_to_rounding() {
-    let Some(device) = open("operations") else {
+    let Some(device) = common::open("operations") else {
         return;
     };
     let cpu = Device::flex();

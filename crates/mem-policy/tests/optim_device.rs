@@ -3,23 +3,13 @@
 //! Without an adapter the test is skipped and says so; with `MPS_PROBE_REQUIRE_DEVICE` set, that is a failure.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod common;
+
 use burn::optim::Optimizer;
-use burn::tensor::wgpu::WgpuBackend;
-use burn::tensor::{Device, DeviceKind, Tensor};
+use burn::tensor::{Device, Tensor};
 use mem_policy::optim::{Adam8bitConfig, Rounding, StateCode};
 
 const ELEMENTS: usize = 5 * 1000;
-
-fn open(test: &str) -> Option<Device> {
-    match Device::wgpu_options().device_kind(DeviceKind::DefaultDevice).graphics_api(WgpuBackend::Auto).init() {
-        Ok(device) => Some(device),
-        Err(error) => {
-            assert!(std::env::var_os("MPS_PROBE_REQUIRE_DEVICE").is_none(), "a device is required: {error}");
-            eprintln!("skipped: {test}: no adapter: {error}");
-            None
-        }
-    }
-}
 
 /// Gradients from 1e-6 to 1 with both signs, zeros among them, that change from step to step.
 fn gradient(step: usize, device: &Device) -> Tensor<1> {
@@ -44,7 +34,7 @@ fn steps(config: &Adam8bitConfig, steps: usize, device: &Device) -> Vec<f32> {
 
 #[test]
 fn steps_on_the_device_are_those_on_the_cpu_to_rounding() {
-    let Some(device) = open("8-bit steps") else {
+    let Some(device) = common::open("8-bit steps") else {
         return;
     };
     eprintln!("{device:?}");

@@ -128,9 +128,7 @@ impl Runner<'_> {
         let observed = observed(&seen, completed);
         Ok(record(tuning, spec, seen.wall_s, outcome, seen.result, Some(observed)))
     }
-}
 
-impl Runner<'_> {
     /// Chooses kernels in a process of its own, if the run's policies want it.
     fn tune(&mut self, spec: &RunSpec, folder: &Path, timeout: Duration) -> Result<Option<Tuning>, ExperimentError> {
         if !spec.policies.contains_key(mem_policy::policies::WarmAutotune::SPEC.id) {

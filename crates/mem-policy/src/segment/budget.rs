@@ -52,7 +52,9 @@ impl SegmentPlan {
     pub fn within_budget(costs: &[SegmentCost], budget: u64) -> Result<Self, BudgetTooSmall> {
         let all = frontier(costs, budget);
         match all.into_iter().min_by(|a, b| a.again.total_cmp(&b.again).then(a.peak.cmp(&b.peak))) {
-            Some(best) => Ok(Self::of_groups(best.groups.into_iter().flat_map(divided).collect())),
+            Some(best) => Ok(Self::of_groups(
+                best.groups.into_iter().flat_map(|group| Group::split(group.segments, group.keep)).collect(),
+            )),
             None => {
                 let least = frontier(costs, u64::MAX).iter().map(|partial| partial.peak).min().unwrap_or(0);
                 Err(BudgetTooSmall { budget, least })
@@ -99,13 +101,6 @@ fn frontier(costs: &[SegmentCost], budget: u64) -> Vec<Partial> {
         at.push(here);
     }
     at.pop().unwrap_or_default()
-}
-
-/// A kept group as one group for each of its segments: their graphs take the same together, and their gradients come one
-/// after the other.
-fn divided(group: Group) -> Vec<Group> {
-    let Group { segments, keep, .. } = group;
-    Group::split(segments, keep)
 }
 
 /// Adds `new` unless another one is at least as good in everything, and drops those it is at least as good as.

@@ -221,8 +221,9 @@ impl ConvNetConfig {
     ///
     /// # Errors
     ///
-    /// [`ModelError::Zero`], [`ModelError::InputTooSmall`], [`ModelError::TooLarge`] and [`ModelError::WithoutFeature`]. Whether the device can train it, ask
-    /// [`check_trainable`](Self::check_trainable) first: a layer that is too large fails in the device's driver.
+    /// [`ModelError::Zero`], [`ModelError::InputTooSmall`], [`ModelError::TooLarge`] and [`ModelError::WithoutFeature`].
+    /// Whether the device can train it, ask [`check_trainable`](Self::check_trainable) first: a layer that is too large fails
+    /// in the device's driver.
     pub fn init(&self, device: &Device) -> Result<ConvNet, ModelError> {
         // Names a layer that cannot be counted, which Burn's initialisers would panic on.
         self.summary()?;
