@@ -56,10 +56,13 @@ fn results_and_gradients_on_the_device_are_burns_on_the_cpu_to_rounding() {
         }
     }
     let drawn = |shape: [usize; 2]| Tensor::<2>::random(shape, Distribution::Uniform(-1.0, 1.0), &host);
-    let operands = [drawn([3, 40]), drawn([40, 9])];
-    let expected = trained(Tensor::matmul, operands.clone(), &cpu);
-    // What follows in the same queue reads the result, as fused operations would.
-    for (got, expected) in trained(|a, b| matmul_unfused(a, b) + 0.0, operands, &device).iter().zip(&expected) {
-        close(got, expected);
+    // Whole, and split along the inner dimension.
+    for inner in [40, 16 * 256] {
+        let operands = [drawn([3, inner]), drawn([inner, 9])];
+        let expected = trained(Tensor::matmul, operands.clone(), &cpu);
+        // What follows in the same queue reads the result, as fused operations would.
+        for (got, expected) in trained(|a, b| matmul_unfused(a, b) + 0.0, operands, &device).iter().zip(&expected) {
+            close(got, expected);
+        }
     }
 }

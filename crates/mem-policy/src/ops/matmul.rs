@@ -1,4 +1,6 @@
-//! A matrix product that no other operation is fused into.
+//! A matrix product that no other operation is fused into, and that is split where its result is small.
+
+use std::ops::RangeInclusive;
 
 use burn::backend::autodiff::{
     NodeId,
@@ -7,15 +9,18 @@ use burn::backend::autodiff::{
     ops::{Backward, Ops, OpsKind},
 };
 use burn::backend::ops::FloatTensorOps;
-use burn::backend::{Autodiff, Backend, Dispatch, backend_extension, tensor::FloatTensor};
+use burn::backend::{Autodiff, Backend, Dispatch, TensorMetadata, backend_extension, tensor::FloatTensor};
 use burn::tensor::{Shape, Tensor};
 use burn_cubecl::CubeBackend;
 
-/// `lhs rhs` for `[rows, inner]` and `[inner, columns]`, kept out of fusion in the forward pass.
+/// `lhs rhs` for `[rows, inner]` and `[inner, columns]`, kept out of fusion in the forward pass, and on a GPU split along
+/// `inner` where the result is small.
 ///
-/// Burn's fusion makes the operations that follow a matrix product part of it. In Burn 0.22.1 the products it can do that
-/// to do not include the ones that are fast for few rows and many `inner`: for 8 x 112,896 by 112,896 x 512 in 32-bit floats
-/// on an H200 (Vulkan), autotune measured 18.6 ms for the best of them and 0.86 ms for the best of all.
+/// Burn's kernels give each part of the result to one workgroup, which goes through all of `inner`. With few rows and many
+/// `inner` a handful of workgroups does everything: 8 x 32,256 by 32,256 x 512 in 32-bit floats takes 4.7 ms on an H200
+/// (Vulkan) by the fastest of them. So there the product becomes a batch of products of parts of `inner`, whose results are
+/// summed, known as split-k; of the sum in another order only the rounding differs. With 16-bit floats each part's result is
+/// rounded to 16 bits before the sum. The parts' results together take 8 MiB at most.
 ///
 /// # Panics
 ///
@@ -40,8 +45,37 @@ fn product_shape(lhs: &Shape, rhs: &Shape) -> Shape {
 
 impl UnfusedMatmul for CubeBackend {
     fn unfused_matmul(lhs: FloatTensor<Self>, rhs: FloatTensor<Self>) -> FloatTensor<Self> {
-        Self::float_matmul(lhs, rhs)
+        let (lhs_shape, rhs_shape) = (lhs.shape(), rhs.shape());
+        let [rows, inner, columns] = [lhs_shape[0], lhs_shape[1], rhs_shape[1]];
+        let parts = parts(rows, inner, columns);
+        if parts < 2 {
+            return Self::float_matmul(lhs, rhs);
+        }
+        let lhs = Self::float_reshape(lhs, Shape::new([rows, parts, inner / parts]));
+        let rhs = Self::float_reshape(rhs, Shape::new([parts, inner / parts, columns]));
+        let products = Self::float_matmul(Self::float_swap_dims(lhs, 0, 1), rhs);
+        Self::float_reshape(Self::float_sum_dim(products, 0), Shape::new([rows, columns]))
     }
+}
+
+/// Into how many equal parts `inner` is split; 1 where the result is large enough to keep a GPU busy, or `inner` has no
+/// divisor that would do.
+fn parts(rows: usize, inner: usize, columns: usize) -> usize {
+    /// Below this many elements of the result, too few workgroups have work.
+    const SMALL_RESULT: usize = 1 << 16;
+    /// Shorter parts are not worth their sum.
+    const PART: usize = 256;
+    /// Fewer parts do not pay for the kernel that sums them, more do not make it faster.
+    const PARTS: RangeInclusive<usize> = 8..=128;
+    /// What the parts' results may have together.
+    const ELEMENTS: usize = 1 << 21;
+
+    let result = rows.saturating_mul(columns);
+    if result == 0 || result > SMALL_RESULT {
+        return 1;
+    }
+    let most = (inner / PART).min(*PARTS.end()).min(ELEMENTS / result);
+    (*PARTS.start()..=most).rev().find(|&parts| inner.is_multiple_of(parts)).unwrap_or(1)
 }
 
 impl UnfusedMatmul for burn::backend::Flex {

@@ -38,3 +38,17 @@ fn shapes_that_do_not_fit_are_refused() {
     let device = Device::flex();
     let _ = matmul_unfused(Tensor::zeros([2, 3], &device), Tensor::zeros([4, 2], &device));
 }
+
+#[test]
+fn only_small_results_of_long_sums_are_split_into_equal_parts() {
+    for ([rows, inner, columns], expected) in [
+        ([8, 32_256, 512], 126),  // a shard of the mission's network
+        ([8, 512, 101], 1),       // too short
+        ([8, 32_257, 512], 1),    // a prime
+        ([4096, 32_256, 512], 1), // enough of a result
+        ([128, 32_256, 512], 32), // 8 MiB in 32-bit floats
+        ([0, 32_256, 512], 1),
+    ] {
+        assert_eq!(parts(rows, inner, columns), expected, "{rows} x {inner} by {inner} x {columns}");
+    }
+}
