@@ -14,6 +14,8 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 #[derive(Debug, Clone)]
 pub struct Activation {
     tag: u64,
+    /// Whether it is the start of a graph, as [`Self::leaf`] makes it.
+    leaf: bool,
     tensor: Ranked,
 }
 
@@ -74,7 +76,7 @@ macro_rules! from_tensor {
     ($($rank:literal => $variant:ident),+) => {$(
         impl From<Tensor<$rank>> for Activation {
             fn from(tensor: Tensor<$rank>) -> Self {
-                Self { tag: NEXT.fetch_add(1, Ordering::Relaxed), tensor: Ranked::$variant(tensor) }
+                Self::fresh(Ranked::$variant(tensor))
             }
         }
 
@@ -106,6 +108,14 @@ impl Ranked {
 }
 
 impl Activation {
+    fn fresh(tensor: Ranked) -> Self {
+        Self::tagged(NEXT.fetch_add(1, Ordering::Relaxed), tensor)
+    }
+
+    fn tagged(tag: u64, tensor: Ranked) -> Self {
+        Self { tag, leaf: false, tensor }
+    }
+
     /// The shape.
     #[must_use]
     pub fn dims(&self) -> Vec<usize> {
@@ -124,18 +134,30 @@ impl Activation {
         each_rank!(&self.tensor, x => x.device())
     }
 
-    /// Whether it is the very one that `other` is a clone of.
-    pub(super) fn is(&self, other: &Self) -> bool {
-        self.tag == other.tag
+    /// A number that its clones have too, and no other activation.
+    pub(super) fn tag(&self) -> u64 {
+        self.tag
     }
 
     /// The same values without autodiff, under the same tag.
     pub(super) fn plain(&self) -> Self {
-        Self { tag: self.tag, tensor: map_rank!(self.tensor.clone(), x => x.inner()) }
+        Self::tagged(self.tag, map_rank!(self.tensor.clone(), x => x.inner()))
     }
 
-    /// The same values as the start of a graph on `device`, under the same tag. Its gradient is kept if `tracked`.
+    /// The same as [`plain`](Self::plain), but for the start of a graph, which stays one.
+    ///
+    /// Every start of a graph is an entry of Burn's autodiff runtime, and every backward pass walks through all entries
+    /// there are. If each of `n` groups made `n` of its own for what it only hands on, a step would take `n³`.
+    pub(super) fn plain_unless_leaf(&self) -> Self {
+        if self.leaf { self.clone() } else { self.plain() }
+    }
+
+    /// The same values as the start of a graph on `device`, under the same tag. Its gradient is kept if `tracked`. What
+    /// is one already stays the very same.
     pub(super) fn leaf(&self, device: &Device, tracked: bool) -> Self {
+        if self.leaf && tracked {
+            return self.clone();
+        }
         let tensor = map_rank!(self.tensor.clone(), x => {
             let x = Tensor::from_inner(x.inner());
             let x = match device.gradient_checkpointing_strategy() {
@@ -144,13 +166,13 @@ impl Activation {
             };
             if tracked { x.require_grad() } else { x }
         });
-        Self { tag: self.tag, tensor }
+        Self { tag: self.tag, leaf: tracked, tensor }
     }
 
     /// Rows `start..start + length` of the first dimension, under a tag of its own.
     pub(super) fn rows(&self, start: usize, length: usize) -> Self {
-        let tensor = map_rank!(self.tensor.clone(), x => x.narrow(0, start, length));
-        Self { tag: NEXT.fetch_add(1, Ordering::Relaxed), tensor }
+        let whole = if self.leaf { self.plain() } else { self.clone() };
+        Self::fresh(map_rank!(whole.tensor, x => x.narrow(0, start, length)))
     }
 
     /// The values in another dtype, as an operation that autodiff knows.
@@ -158,8 +180,7 @@ impl Activation {
         if each_rank!(&self.tensor, x => x.dtype() == DType::from(dtype)) {
             return self;
         }
-        let tensor = map_rank!(self.tensor, x => x.cast(dtype));
-        Self { tag: NEXT.fetch_add(1, Ordering::Relaxed), tensor }
+        Self::fresh(map_rank!(self.tensor, x => x.cast(dtype)))
     }
 
     /// Gradient of this leaf, taken out of `gradients`.
@@ -172,7 +193,7 @@ impl Activation {
             Ranked::R5(x) => Ranked::R5(x.grad_remove(gradients)?),
             Ranked::R6(x) => Ranked::R6(x.grad_remove(gradients)?),
         };
-        Some(Self { tag: self.tag, tensor })
+        Some(Self::tagged(self.tag, tensor))
     }
 
     /// Sum of two gradients of the same activation.
@@ -188,7 +209,7 @@ impl Activation {
             // Both are gradients of one tensor.
             (a, _) => a,
         };
-        Self { tag, tensor }
+        Self::tagged(tag, tensor)
     }
 
     /// The scalar whose gradient with respect to this activation is `gradient`: the sum of their products.
@@ -226,7 +247,7 @@ impl Activation {
                 }
             };
         }
-        Self { tag: whole.tag, tensor: join!(R1, R2, R3, R4, R5, R6) }
+        Self::tagged(whole.tag, join!(R1, R2, R3, R4, R5, R6))
     }
 }
 
@@ -356,6 +377,6 @@ impl HostActivation {
             5 => Ranked::R5(Tensor::from_data(data, options)),
             _ => Ranked::R6(Tensor::from_data(data, options)),
         };
-        Activation { tag, tensor }
+        Activation::tagged(tag, tensor)
     }
 }

@@ -1,5 +1,6 @@
 //! The forward and backward pass, group by group.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use burn::optim::GradientsParams;
@@ -151,7 +152,7 @@ impl SegmentedBackward {
                 _ => {
                     let input = x.map(|a| a.leaf(device, index > 0));
                     let output = self.run_group(model, device, group.segments.clone(), 0, input.clone());
-                    x = output.map(Activation::plain);
+                    x = output.map(Activation::plain_unless_leaf);
                     stored.push(Stored::Graph { input, output });
                 }
             }
@@ -297,16 +298,22 @@ fn hand_over<M>(
 /// group handed on untouched gets its gradient without a computation.
 fn pull_back(input: &Activations, output: Activations, arrived: &[Option<Activation>]) -> (Option<Gradients>, Arrived) {
     assert_eq!(output.len(), arrived.len(), "a segment hands on as many activations every time it is run");
-    let passed: Arrived = input
-        .iter()
-        .map(|x| output.iter().zip(arrived).find(|(y, _)| y.is(x)).and_then(|(_, gradient)| gradient.clone()))
-        .collect();
-    let seed = output
-        .iter()
-        .zip(arrived)
-        .filter(|(y, _)| !input.iter().any(|x| x.is(y)))
-        .filter_map(|(y, gradient)| y.weighted_sum(gradient.as_ref()?))
-        .reduce(|a, b| a + b);
+    let mut untouched: HashMap<u64, Option<Activation>> = HashMap::with_capacity(input.len());
+    untouched.extend(input.iter().map(|x| (x.tag(), None)));
+    let mut made = Vec::new();
+    for (y, gradient) in output.iter().zip(arrived) {
+        match (untouched.get_mut(&y.tag()), gradient) {
+            // Handed on more than once, it gets the sum.
+            (Some(passed), Some(gradient)) => {
+                let sum = passed.take().map_or_else(|| gradient.clone(), |before| before.plus(gradient.clone()));
+                *passed = Some(sum);
+            }
+            (None, Some(gradient)) => made.extend(y.weighted_sum(gradient)),
+            (_, None) => {}
+        }
+    }
+    let passed: Arrived = input.iter().map(|x| untouched.remove(&x.tag()).flatten()).collect();
+    let seed = made.into_iter().reduce(|a, b| a + b);
     drop(output);
     let Some(seed) = seed else { return (None, passed) };
     let mut gradients = seed.backward();

@@ -299,10 +299,11 @@ fn slicing_batch_norm_needs_a_word_and_moves_the_statistics_once() {
 
 #[test]
 fn an_activation_handed_on_untouched_keeps_its_gradient() {
-    /// `x` is used by the first and the last segment; the one between sees it pass.
+    /// `x` is used by every segment; the one between hands it on besides.
     #[derive(Module, Debug)]
     struct Skip {
         layers: Vec<Linear>,
+        recompute: bool,
     }
     impl Segmented for Skip {
         fn segments(&self) -> usize {
@@ -310,6 +311,9 @@ fn an_activation_handed_on_untouched_keeps_its_gradient() {
         }
         fn forward_segment(&self, index: usize, mut input: Activations) -> Activations {
             let mut top: Tensor<2> = input.pop().unwrap().into();
+            if index == 1 {
+                top = top + Tensor::<2>::from(input.iter().next().unwrap().clone());
+            }
             top = self.layers[index].forward(top).tanh();
             match index {
                 0 => Activations::new(vec![top.clone().into(), top.into()]),
@@ -320,33 +324,41 @@ fn an_activation_handed_on_untouched_keeps_its_gradient() {
                 _ => (top + Tensor::<2>::from(input.pop().unwrap())).into(),
             }
         }
+        fn recomputing_saves(&self, _: usize) -> bool {
+            self.recompute
+        }
     }
     let device = Device::flex().autodiff();
-    device.seed(5);
-    let model = Skip { layers: (0..3).map(|_| LinearConfig::new(4, 4).init(&device)).collect() };
-    let x = Tensor::<2>::random([3, 4], Distribution::Default, &device);
-    let loss = |y: Activations| y.only::<2>().square().mean();
-    let y = (0..3).fold(Activations::from(x.clone()), |x, index| model.forward_segment(index, x));
-    let plain = GradientsParams::from_grads(loss(y).backward(), &model);
-    let mut backward = SegmentedBackward::new(SegmentPlan::each(&model));
-    let mut worst = 0.0_f32;
-    let mut seen = 0;
-    backward.run(
-        model,
-        x.into(),
-        |_, y| (loss(y), ()),
-        |model, gradients| {
-            for layer in &model.layers {
-                if let (Some(a), Some(b)) = (gradients.get::<2>(layer.weight.id), plain.get::<2>(layer.weight.id)) {
-                    seen += 1;
-                    worst = worst.max((a - b).abs().max().into_scalar::<f32>());
+    for recompute in [true, false] {
+        device.seed(5);
+        let model = Skip { layers: (0..3).map(|_| LinearConfig::new(4, 4).init(&device)).collect(), recompute };
+        let x = Tensor::<2>::random([3, 4], Distribution::Default, &device);
+        let loss = |y: Activations| y.only::<2>().square().mean();
+        let y = (0..3).fold(Activations::from(x.clone()), |x, index| model.forward_segment(index, x));
+        let plain = GradientsParams::from_grads(loss(y).backward(), &model);
+        let plan = SegmentPlan::each(&model);
+        // The first group runs again only if that saves memory.
+        assert_eq!(plan.groups()[1].keep, !recompute);
+        let mut backward = SegmentedBackward::new(plan);
+        let mut worst = 0.0_f32;
+        let mut seen = 0;
+        backward.run(
+            model,
+            x.into(),
+            |_, y| (loss(y), ()),
+            |model, gradients| {
+                for layer in &model.layers {
+                    if let (Some(a), Some(b)) = (gradients.get::<2>(layer.weight.id), plain.get::<2>(layer.weight.id)) {
+                        seen += 1;
+                        worst = worst.max((a - b).abs().max().into_scalar::<f32>());
+                    }
                 }
-            }
-            model
-        },
-    );
-    assert_eq!(seen, 3);
-    assert!(worst < 1e-7, "{worst}");
+                model
+            },
+        );
+        assert_eq!(seen, 3);
+        assert!(worst < 1e-7, "{worst} with recomputing {recompute}");
+    }
 }
 
 #[test]
