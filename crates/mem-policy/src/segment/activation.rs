@@ -1,5 +1,6 @@
 //! What flows between segments: float tensors whose rank is known at run time.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use burn::tensor::{DType, Device, FloatDType, Gradients, Tensor, TensorData};
@@ -16,7 +17,8 @@ pub struct Activation {
     tag: u64,
     /// Whether it is the start of a graph, as [`Self::leaf`] makes it.
     leaf: bool,
-    tensor: Ranked,
+    /// Shared, because a group keeps a clone of everything that it only hands on.
+    tensor: Arc<Ranked>,
 }
 
 #[derive(Debug, Clone)]
@@ -86,7 +88,7 @@ macro_rules! from_tensor {
             /// If the activation has another rank: the segments of a model do not fit each other.
             #[track_caller]
             fn from(activation: Activation) -> Self {
-                match activation.tensor {
+                match activation.into_ranked() {
                     Ranked::$variant(tensor) => tensor,
                     other => panic!(
                         "a segment expects a tensor of rank {}, and the one before it handed on rank {}",
@@ -113,25 +115,33 @@ impl Activation {
     }
 
     fn tagged(tag: u64, tensor: Ranked) -> Self {
-        Self { tag, leaf: false, tensor }
+        Self { tag, leaf: false, tensor: Arc::new(tensor) }
+    }
+
+    fn into_ranked(self) -> Ranked {
+        Arc::unwrap_or_clone(self.tensor)
+    }
+
+    fn to_ranked(&self) -> Ranked {
+        Ranked::clone(&self.tensor)
     }
 
     /// The shape.
     #[must_use]
     pub fn dims(&self) -> Vec<usize> {
-        each_rank!(&self.tensor, x => x.dims().to_vec())
+        each_rank!(&*self.tensor, x => x.dims().to_vec())
     }
 
     /// Bytes that the elements take: elements times the dtype's size.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        each_rank!(&self.tensor, x => x.dims().iter().map(|n| *n as u64).product::<u64>() * x.dtype().size() as u64)
+        each_rank!(&*self.tensor, x => x.dims().iter().map(|n| *n as u64).product::<u64>() * x.dtype().size() as u64)
     }
 
     /// The device, with or without autodiff.
     #[must_use]
     pub fn device(&self) -> Device {
-        each_rank!(&self.tensor, x => x.device())
+        each_rank!(&*self.tensor, x => x.device())
     }
 
     /// A number that its clones have too, and no other activation.
@@ -141,7 +151,7 @@ impl Activation {
 
     /// The same values without autodiff, under the same tag.
     pub(super) fn plain(&self) -> Self {
-        Self::tagged(self.tag, map_rank!(self.tensor.clone(), x => x.inner()))
+        Self::tagged(self.tag, map_rank!(self.to_ranked(), x => x.inner()))
     }
 
     /// The same as [`plain`](Self::plain), but for the start of a graph, which stays one.
@@ -158,7 +168,7 @@ impl Activation {
         if self.leaf && tracked {
             return self.clone();
         }
-        let tensor = map_rank!(self.tensor.clone(), x => {
+        let tensor = map_rank!(self.to_ranked(), x => {
             let x = Tensor::from_inner(x.inner());
             let x = match device.gradient_checkpointing_strategy() {
                 Some(strategy) => x.with_gradient_checkpointing_strategy(strategy),
@@ -166,26 +176,26 @@ impl Activation {
             };
             if tracked { x.require_grad() } else { x }
         });
-        Self { tag: self.tag, leaf: tracked, tensor }
+        Self { tag: self.tag, leaf: tracked, tensor: Arc::new(tensor) }
     }
 
     /// Rows `start..start + length` of the first dimension, under a tag of its own.
     pub(super) fn rows(&self, start: usize, length: usize) -> Self {
         let whole = if self.leaf { self.plain() } else { self.clone() };
-        Self::fresh(map_rank!(whole.tensor, x => x.narrow(0, start, length)))
+        Self::fresh(map_rank!(whole.into_ranked(), x => x.narrow(0, start, length)))
     }
 
     /// The values in another dtype, as an operation that autodiff knows.
     pub(crate) fn cast(self, dtype: FloatDType) -> Self {
-        if each_rank!(&self.tensor, x => x.dtype() == DType::from(dtype)) {
+        if each_rank!(&*self.tensor, x => x.dtype() == DType::from(dtype)) {
             return self;
         }
-        Self::fresh(map_rank!(self.tensor, x => x.cast(dtype)))
+        Self::fresh(map_rank!(self.into_ranked(), x => x.cast(dtype)))
     }
 
     /// Gradient of this leaf, taken out of `gradients`.
     pub(super) fn take_gradient(&self, gradients: &mut Gradients) -> Option<Self> {
-        let tensor = match &self.tensor {
+        let tensor = match &*self.tensor {
             Ranked::R1(x) => Ranked::R1(x.grad_remove(gradients)?),
             Ranked::R2(x) => Ranked::R2(x.grad_remove(gradients)?),
             Ranked::R3(x) => Ranked::R3(x.grad_remove(gradients)?),
@@ -199,7 +209,7 @@ impl Activation {
     /// Sum of two gradients of the same activation.
     pub(super) fn plus(self, other: Self) -> Self {
         let tag = self.tag;
-        let tensor = match (self.tensor, other.tensor) {
+        let tensor = match (self.into_ranked(), other.into_ranked()) {
             (Ranked::R1(a), Ranked::R1(b)) => Ranked::R1(a + b),
             (Ranked::R2(a), Ranked::R2(b)) => Ranked::R2(a + b),
             (Ranked::R3(a), Ranked::R3(b)) => Ranked::R3(a + b),
@@ -215,8 +225,8 @@ impl Activation {
     /// The scalar whose gradient with respect to this activation is `gradient`: the sum of their products.
     pub(super) fn weighted_sum(&self, gradient: &Self) -> Option<Tensor<1>> {
         zip_rank!(
-            self.tensor.clone(),
-            gradient.tensor.clone(),
+            self.to_ranked(),
+            gradient.to_ranked(),
             (x, g) => x.is_tracked().then(|| {
                 let g = Tensor::from_inner(g.inner());
                 let g = match x.gradient_checkpointing_strategy() {
@@ -233,11 +243,11 @@ impl Activation {
     pub(super) fn join(whole: &Self, slices: Vec<Self>) -> Self {
         macro_rules! join {
             ($($variant:ident),+) => {
-                match &whole.tensor {
+                match &*whole.tensor {
                     $(Ranked::$variant(_) => Ranked::$variant(Tensor::cat(
                         slices
                             .into_iter()
-                            .filter_map(|slice| match slice.tensor {
+                            .filter_map(|slice| match slice.into_ranked() {
                                 Ranked::$variant(x) => Some(x),
                                 _ => None,
                             })
@@ -361,7 +371,7 @@ impl HostActivation {
     /// Reads the values off the device; waits for them.
     pub(crate) fn read(activation: Activation) -> Self {
         let (rank, tag) = (activation.tensor.rank(), activation.tag);
-        Self { tag, rank, data: each_rank!(activation.tensor, x => x.inner().into_data()) }
+        Self { tag, rank, data: each_rank!(activation.into_ranked(), x => x.inner().into_data()) }
     }
 
     /// Writes the values to `device`, without autodiff.
