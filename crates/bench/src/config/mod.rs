@@ -12,7 +12,7 @@ use data::SetId;
 use mem_policy::Problem;
 use serde::Serialize;
 
-use crate::run::spec::{DataSpec, DeviceChoice, ModelSpec, Optimizer, RunSpec, TrainSpec};
+use crate::run::spec::{DataSpec, DeviceChoice, ModelSpec, Optimizer, Purpose, RunSpec, TrainSpec};
 
 pub use limit::Limit;
 pub use resolve::resolve;
@@ -103,7 +103,7 @@ impl Experiment {
             },
             policies: policies.clone(),
             seed,
-            tuning: false,
+            purpose: Purpose::Measure,
             scratch,
         }
     }

@@ -12,7 +12,7 @@ use super::{Entry, Interrupt, Output, OutputError, Schedule, judge};
 use crate::config::Experiment;
 use crate::progress::Progress;
 use crate::record::{FORMAT_VERSION, Observed, Outcome, Record, RecordError, RecordLog, Sink, Tuning};
-use crate::run::spec::RunSpec;
+use crate::run::spec::{Purpose, RunSpec};
 
 /// How the loop ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,7 +136,7 @@ impl Runner<'_> {
         }
         let folder = folder.join("tuning");
         std::fs::create_dir_all(&folder).map_err(|source| LaunchError::Write { path: folder.clone(), source })?;
-        let spec = RunSpec { tuning: true, scratch: folder.join("run"), ..spec.clone() };
+        let spec = RunSpec { purpose: Purpose::Tune, scratch: folder.join("run"), ..spec.clone() };
         let seen = self.launcher.launch(&spec, &folder, timeout, self.interrupt)?;
         let outcome = judge(&seen);
         let (events, peaks) = seen.result.map(|result| (result.events, result.peaks)).unwrap_or_default();

@@ -22,12 +22,32 @@ pub struct RunSpec {
     pub policies: toml::Table,
     /// Seeds the weights, the order of the data and every random choice.
     pub seed: u64,
-    /// Whether this is no measured run but one that only chooses kernels (`warm-autotune`): a few steps and one batch
-    /// of validation.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub tuning: bool,
+    /// What the run is for.
+    #[serde(default, skip_serializing_if = "Purpose::is_measure")]
+    pub purpose: Purpose,
     /// Where the child may write (metrics logs, checkpoints). It is empty at the start.
     pub scratch: PathBuf,
+}
+
+/// What a run is for. All but [`Self::Measure`] train a few steps and validate one batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purpose {
+    /// To be measured.
+    #[default]
+    Measure,
+    /// To choose kernels (`warm-autotune`).
+    Tune,
+    /// To see what memory it would take: nothing is computed on the device, and what is read from it means nothing.
+    Predict,
+}
+
+impl Purpose {
+    /// Whether it is the whole run.
+    #[must_use]
+    pub fn is_measure(&self) -> bool {
+        *self == Self::Measure
+    }
 }
 
 /// What to compute on.

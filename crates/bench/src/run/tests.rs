@@ -6,8 +6,8 @@ use std::time::Instant;
 use mem_policy::registry;
 
 use super::spec::{
-    DataSpec, DeviceChoice, ErrorKind, ModelSpec, Optimizer, PeakKind, PeakReading, RunError, RunResult, RunSpec,
-    StepRole, TrainSpec,
+    DataSpec, DeviceChoice, ErrorKind, ModelSpec, Optimizer, PeakKind, PeakReading, Purpose, RunError, RunResult,
+    RunSpec, StepRole, TrainSpec,
 };
 use super::train;
 
@@ -35,7 +35,7 @@ fn spec(policies: &str) -> RunSpec {
             sample_every: 2,
         },
         policies: toml::from_str(policies).unwrap(),
-        tuning: false,
+        purpose: Purpose::Measure,
         seed: 5,
         scratch: tempfile::tempdir().unwrap().keep(),
     }

@@ -9,6 +9,7 @@ use burn::train::logger::InMemoryMetricLogger;
 use burn::train::metric::{
     AccuracyMetric, ClassReduction, FBetaScoreMetric, LossMetric, Metric, PrecisionMetric, RecallMetric,
 };
+use burn_cubecl::cubecl::dry_run::DryRun;
 use data::{DataError, Split};
 use mem_policy::{
     Baseline, Environment, EventKind, PolicyError, PolicyEvent, PolicySet, PolicyStrategy, Precision, Problem, Support,
@@ -21,7 +22,7 @@ use super::memory::Source;
 use super::recorder::{MetricNames, Recorder, Seen};
 use super::runtime::{self, Choices};
 use super::silent::Silent;
-use super::spec::{ErrorKind, RunError, RunResult, RunSpec};
+use super::spec::{ErrorKind, Purpose, RunError, RunResult, RunSpec};
 use super::tuning;
 use super::workload;
 
@@ -105,7 +106,7 @@ pub(super) fn run(spec: &RunSpec, started: Instant, keep: &Keep) -> Result<(), T
     open.set_precision(precision)?;
 
     let mut split = workload::open_data(&spec.data, &spec.train, plan.subset.apply(), spec.seed)?;
-    if spec.tuning {
+    if !spec.purpose.is_measure() {
         split = tuning::shortened(split, plan.micro_batch());
     }
     let mut network = workload::network(&spec.model, &split).scaled(&plan.model_scale.apply());
@@ -177,8 +178,8 @@ fn train(
 ) -> Result<(), TrainError> {
     let OpenDevice { device, probes, .. } = open;
     let probes = Arc::new(probes);
-    let epochs = if spec.tuning { 1 } else { spec.train.epochs };
-    if let Some(cap) = kernels.as_ref().filter(|_| spec.tuning).and_then(|(_, plan)| plan.cap_bytes) {
+    let epochs = if spec.purpose.is_measure() { spec.train.epochs } else { 1 };
+    if let Some(cap) = kernels.as_ref().filter(|_| spec.purpose == Purpose::Tune).and_then(|(_, plan)| plan.cap_bytes) {
         let (mut result, keep) = (result.clone(), Arc::clone(keep));
         tuning::watch(cap, &probes, move |used| {
             result.error = Some(RunError { kind: ErrorKind::OutOfMemory, message: tuning::over_cap(used, cap) });
@@ -210,7 +211,7 @@ fn train(
         &device,
         Arc::clone(&probes),
         names,
-        if spec.tuning { tuning::ROLES } else { (spec.train.warmup_steps, spec.train.sample_every) },
+        if spec.purpose.is_measure() { (spec.train.warmup_steps, spec.train.sample_every) } else { tuning::ROLES },
         Box::new(move |seen| {
             let (result, keep, skipped) = &partial;
             let mut result = result.clone();
@@ -227,25 +228,30 @@ fn train(
     let optimizer = workload::optimizer(plan.optimizer.apply().as_ref(), spec.train.optimizer);
     plan.ensure_applied().map_err(TrainError::Plan)?;
 
+    // From the first parameter on, the pools keep their books and the device computes nothing.
+    let dry = (spec.purpose == Purpose::Predict).then(DryRun::new);
     device.seed(spec.seed);
     let model = network.init(strategy.device())?;
     let learner = strategy.learner(model, optimizer, spec.train.learning_rate);
-    let outcome = SupervisedTraining::new(Path::new(&spec.scratch), train, valid)
+    let mut training = SupervisedTraining::new(Path::new(&spec.scratch), train, valid)
         .metric_train_numeric(loss.clone())
         .metric_valid_numeric(loss)
-        .metric_valid_numeric(accuracy)
-        .metric_valid_numeric(precision)
-        .metric_valid_numeric(recall)
-        .metric_valid_numeric(f1)
+        .metric_valid_numeric(accuracy);
+    if dry.is_none() {
+        // These three refuse a class that does not exist, and what a dry run reads is no class.
+        training = training.metric_valid_numeric(precision).metric_valid_numeric(recall).metric_valid_numeric(f1);
+    }
+    let outcome = training
         .with_metric_logger(InMemoryMetricLogger::default())
         .with_application_logger(None)
         .renderer(Box::new(Silent))
         .num_epochs(epochs)
         .with_training_strategy(strategy.segmented_strategy())
         .launch(learner);
+    drop(dry);
 
     let (mut events, policy_error) = strategy.outcome();
-    events.extend(kernels.as_ref().map(|(choices, _)| tuning::event(choices, spec.tuning)));
+    events.extend(kernels.as_ref().map(|(choices, _)| tuning::event(choices, spec.purpose)));
     let seen = recorder.finish();
     fill(&mut result, &seen, &events, split.skipped.count());
     let error = policy_error

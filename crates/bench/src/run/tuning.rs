@@ -10,6 +10,7 @@ use mem_policy::{ConfiguredPolicy, EventKind, PolicyEvent};
 use mps_probe::{Counter, ProbeSet};
 
 use super::runtime::{self, Choices};
+use super::spec::Purpose;
 
 /// How often the device's memory is looked at.
 const LOOK: Duration = Duration::from_millis(50);
@@ -58,10 +59,10 @@ pub(super) fn over_cap(used: u64, cap: u64) -> String {
 }
 
 /// What to tell of the kernels at the end of a run.
-pub(super) fn event(choices: &Choices, tuning: bool) -> PolicyEvent {
+pub(super) fn event(choices: &Choices, purpose: Purpose) -> PolicyEvent {
     let (chosen, file) = (choices.count(), runtime::cache_file());
     let list = file.with_extension("kernels.jsonl");
-    let message = if tuning {
+    let message = if purpose == Purpose::Tune {
         if let Err(error) = choices.append_to(&list) {
             tracing::warn!("cannot list the chosen kernels in {}: {error}", list.display());
         }

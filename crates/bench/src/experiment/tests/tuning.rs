@@ -6,7 +6,7 @@ use crate::experiment::{Ended, FakeLauncher, Interrupt, Output, Runner, Schedule
 use crate::fixture::{BASE, experiment, observation, result};
 use crate::progress::Lines;
 use crate::record::{Outcome, RecordLog, read};
-use crate::run::spec::{ErrorKind, RunError};
+use crate::run::spec::{ErrorKind, Purpose, RunError};
 
 /// One repeat of the baseline and of `warm-autotune` with a cap; `over` makes the tuning process end itself.
 fn records(over: bool) -> Vec<crate::record::Record> {
@@ -18,7 +18,7 @@ fn records(over: bool) -> Vec<crate::record::Record> {
     let path = folder.path().join("records.jsonl");
     let mut launcher = FakeLauncher::new(move |spec: &crate::run::spec::RunSpec, _: &Interrupt| {
         let mut answer = result(BASE);
-        if !spec.tuning {
+        if spec.purpose != Purpose::Tune {
             return observation(Ended::Exited(0), Some(answer), "");
         }
         answer.events = vec![PolicyEvent::new("warm-autotune", EventKind::Reading, "chose 7 kernels")];
@@ -40,7 +40,7 @@ fn records(over: bool) -> Vec<crate::record::Record> {
     .run(&BTreeSet::new(), &mut log)
     .unwrap();
     // Two measured runs and one that tuned, which came right before the one that wanted it.
-    let tuned: Vec<bool> = launcher.seen.iter().map(|spec| spec.tuning).collect();
+    let tuned: Vec<bool> = launcher.seen.iter().map(|spec| spec.purpose == Purpose::Tune).collect();
     assert_eq!(tuned.len(), 3);
     let place = tuned.iter().position(|tuning| *tuning).unwrap();
     assert!(launcher.seen[place + 1].policies.contains_key("warm-autotune"));
