@@ -11,7 +11,7 @@ use std::time::Instant;
 use burn::tensor::Device;
 use burn::train::metric::store::{Aggregate, EventStoreClient, Split};
 use mem_policy::{Mark, StepObserver};
-use mps_probe::ProbeSet;
+use mps_probe::{Counter, ProbeSet, Snapshot};
 
 use super::heap;
 use super::memory::Peaks;
@@ -112,24 +112,33 @@ impl Recorder {
         if seen.clock.role == Some(StepRole::Sampled) {
             // Work that is still queued belongs to the part that asked for it.
             self.wait_for_device(seen);
-            if let Some(start) = seen.clock.phase_start.take() {
-                let ms = start.elapsed().as_secs_f64() * 1e3;
-                seen.phases.push(PhaseSample { step: seen.clock.step, phase, group, ms });
-            }
         }
-        self.sample(seen);
+        let ms = seen.clock.phase_start.take().map(|start| start.elapsed().as_secs_f64() * 1e3);
+        let memory = self.sample(seen);
+        if let (Some(StepRole::Sampled), Some(ms), Some(memory)) = (seen.clock.role, ms, memory) {
+            seen.phases.push(PhaseSample {
+                step: seen.clock.step,
+                phase,
+                group,
+                ms,
+                pool_in_use: memory.bytes(Counter::PoolInUse),
+                pool_reserved: memory.bytes(Counter::PoolReserved),
+            });
+        }
         seen.clock.phase_start = Some(Instant::now());
     }
 
-    fn sample(&self, seen: &mut Seen) {
+    fn sample(&self, seen: &mut Seen) -> Option<Snapshot> {
         let sampling = match seen.clock.role {
             Some(StepRole::Sampled) => true,
             Some(StepRole::Warmup) => self.sample_every > 0,
             Some(StepRole::Timed) | None => false,
         };
-        if sampling {
-            seen.peaks.observe(&self.probes.read());
-        }
+        sampling.then(|| {
+            let snapshot = self.probes.read();
+            seen.peaks.observe(&snapshot);
+            snapshot
+        })
     }
 }
 

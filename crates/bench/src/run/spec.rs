@@ -273,6 +273,12 @@ pub struct PhaseSample {
     pub group: Option<usize>,
     /// Milliseconds.
     pub ms: f64,
+    /// Bytes in use in Burn's pools when it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool_in_use: Option<u64>,
+    /// Bytes that Burn's pools had reserved when it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool_reserved: Option<u64>,
 }
 
 /// The parts of a step.
